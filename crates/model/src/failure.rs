@@ -1,0 +1,106 @@
+//! What went wrong, as data: a class that decides about retries, and words for a person.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of failure. Only [`Class::Transient`] is ever tried again within a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The other side is not up yet, is busy, or the connection broke; the same call may succeed later.
+    Transient,
+    /// Something else owns or has changed what we would touch.
+    Conflict,
+    /// Credentials or permissions are not enough.
+    Denied,
+    /// What was asked for can never be accepted as it is.
+    Invalid,
+    /// Something that must exist does not.
+    Gone,
+    /// A defect of castle itself.
+    Bug,
+}
+
+impl Class {
+    /// The word for it, as used in events and on screens.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Conflict => "conflict",
+            Self::Denied => "denied",
+            Self::Invalid => "invalid",
+            Self::Gone => "gone",
+            Self::Bug => "bug",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// One failure: what was being done, to what, why it failed, what was seen last, what to do next.
+///
+/// It goes into journals and events, so nothing in it may ever hold a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Decides whether the same thing may be tried again.
+    pub class: Class,
+    /// What was being done, and to what: "create VM 421 on node pve".
+    pub what: String,
+    /// Why it failed, in the other side's words where there are any.
+    pub why: String,
+    /// What was seen last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// What a person can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without evidence or hint.
+    #[must_use]
+    pub fn new(class: Class, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { class, what: what.into(), why: why.into(), evidence: None, hint: None }
+    }
+
+    /// A failure that only a defect of castle can cause.
+    #[must_use]
+    pub fn bug(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(Class::Bug, what, why)
+            .hint("this is a defect of castle: please report it with the journal of this run")
+    }
+
+    /// Adds what was seen last.
+    #[must_use]
+    pub fn evidence(mut self, seen: impl Into<String>) -> Self {
+        self.evidence = Some(seen.into());
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, cure: impl Into<String>) -> Self {
+        self.hint = Some(cure.into());
+        self
+    }
+
+    /// Whether the same thing may be tried again.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.class == Class::Transient
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,129 @@
+//! What a run will do: immutable, ordered, hashed. The `plan` room makes it; nothing changes it afterwards.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::{CastleName, StepId};
+use crate::step::StepDecl;
+
+/// What the run will do with the object of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// Make it.
+    Create,
+    /// Take charge of something that exists and is proven ours.
+    Adopt,
+    /// Change it in place.
+    Update,
+    /// Destroy it and make it anew.
+    Replace,
+    /// Nothing: it is as wanted.
+    Leave,
+    /// Destroy it.
+    Remove,
+    /// Drop it from our records; it goes with something else, or is kept on purpose.
+    Forget,
+}
+
+impl Verb {
+    /// Whether it destroys something, so that a person must agree.
+    #[must_use]
+    pub fn is_destructive(self) -> bool {
+        matches!(self, Self::Replace | Self::Remove)
+    }
+
+    /// Whether it touches the world at all.
+    #[must_use]
+    pub fn acts(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Replace | Self::Remove)
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Adopt => "adopt",
+            Self::Update => "update",
+            Self::Replace => "replace",
+            Self::Leave => "leave",
+            Self::Remove => "remove",
+            Self::Forget => "forget",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// Which way a run goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Towards the castle file.
+    Up,
+    /// Towards nothing.
+    Down,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedStep {
+    /// The step as declared. In a plan that goes down, `needs` are turned round.
+    #[serde(flatten)]
+    pub decl: StepDecl,
+    /// What will be done.
+    pub verb: Verb,
+    /// Why.
+    pub reason: String,
+    /// Whether the world could not be looked at yet, so that the verb is what is expected, not what was seen.
+    pub unknown: bool,
+}
+
+/// Everything a run will do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Whose plan.
+    pub castle: CastleName,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The steps, each after all that it needs.
+    pub steps: Vec<PlannedStep>,
+    /// SHA-256 over the rest, hexadecimal.
+    pub hash: String,
+}
+
+impl Plan {
+    /// How many steps there are of each verb.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<Verb, usize> {
+        let mut counts = BTreeMap::new();
+        for step in &self.steps {
+            *counts.entry(step.verb).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    /// Whether nothing will be touched.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.steps.iter().all(|s| !s.verb.acts())
+    }
+
+    /// The steps that destroy something.
+    pub fn destructive(&self) -> impl Iterator<Item = &PlannedStep> {
+        self.steps.iter().filter(|s| s.verb.is_destructive())
+    }
+
+    /// One step by its name.
+    #[must_use]
+    pub fn step(&self, id: &StepId) -> Option<&PlannedStep> {
+        self.steps.iter().find(|s| s.decl.id == *id)
+    }
+}

@@ -1,0 +1,50 @@
+//! A value that cannot be shown: it is wiped when dropped and has one door, [`Secret::expose`].
+
+use std::fmt;
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// What stands in the place of a secret wherever one would be printed.
+pub const REDACTED: &str = "(secret)";
+
+/// Secret text. No `Serialize`, no `Display`; `Debug` prints [`REDACTED`].
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes charge of a secret text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Gives the text out. Every call of this is a place to review.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether nothing, or nothing but white space, is inside.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.0.trim().is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_hides_the_value() {
+        let shown = format!("{:?} {:#?}", Secret::new("hunter2"), Some(Secret::new("hunter2")));
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains(REDACTED));
+    }
+}

@@ -1,0 +1,156 @@
+//! One unit of work as declared: its name, needs, lane, deadline and how it is undone.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::{LayerName, StepId};
+
+/// A limit on how many steps may use one scarce thing at a time, such as imports into a storage.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Lane {
+    /// Names the scarce thing.
+    pub name: String,
+    /// How many may use it at once; at least 1.
+    pub width: usize,
+}
+
+/// How a step is undone, decided when it is declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "undo", rename_all = "kebab-case")]
+pub enum UndoKind {
+    /// It made something that must be removed by its own `undo`.
+    Explicit,
+    /// What it made lives inside something that another step removes.
+    Contained {
+        /// What contains it, in words: "the VMs".
+        within: String,
+    },
+    /// It made nothing, or what it made is kept on purpose.
+    Nothing {
+        /// Why nothing is to be done.
+        why: String,
+    },
+}
+
+/// A declared step: static, a function of the spec alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepDecl {
+    /// Its name.
+    pub id: StepId,
+    /// The layer in whose journal it is recorded.
+    pub layer: LayerName,
+    /// What it does, for a person: "VM cp-01 (421) on pve".
+    pub title: String,
+    /// What must be proven before it starts.
+    pub needs: Vec<StepId>,
+    /// The scarce thing it uses, if any.
+    pub lane: Option<Lane>,
+    /// The key of its deadline in [`crate::deadline::TABLE`].
+    pub deadline: String,
+    /// The usual length in milliseconds; orders ready steps by the length of the path behind them.
+    pub weight: u64,
+    /// How it is undone.
+    pub undo: UndoKind,
+    /// Whether it must run in every run because it gives secrets that are never journaled.
+    pub always: bool,
+}
+
+impl StepDecl {
+    /// A step with no needs, no lane and nothing to undo; change the rest by the builder methods.
+    ///
+    /// # Panics
+    /// If the id does not begin with a layer's name: ids are made by our own code only.
+    #[must_use]
+    pub fn new(id: StepId, title: impl Into<String>, deadline: &str) -> Self {
+        let layer = id.layer().parse().expect("a step id begins with the name of its layer");
+        Self {
+            id,
+            layer,
+            title: title.into(),
+            needs: Vec::new(),
+            lane: None,
+            deadline: deadline.to_owned(),
+            weight: 1000,
+            undo: UndoKind::Nothing { why: "it makes nothing".to_owned() },
+            always: false,
+        }
+    }
+
+    /// Adds what must be proven before.
+    #[must_use]
+    pub fn needs(mut self, needs: impl IntoIterator<Item = StepId>) -> Self {
+        self.needs.extend(needs);
+        self
+    }
+
+    /// Puts the step into a lane.
+    #[must_use]
+    pub fn lane(mut self, name: impl Into<String>, width: usize) -> Self {
+        self.lane = Some(Lane { name: name.into(), width: width.max(1) });
+        self
+    }
+
+    /// Sets the usual length.
+    #[must_use]
+    pub fn weight(mut self, milliseconds: u64) -> Self {
+        self.weight = milliseconds;
+        self
+    }
+
+    /// Says that its own `undo` removes what it made.
+    #[must_use]
+    pub fn undo(mut self) -> Self {
+        self.undo = UndoKind::Explicit;
+        self
+    }
+
+    /// Says that what it made goes with something else.
+    #[must_use]
+    pub fn contained(mut self, within: impl Into<String>) -> Self {
+        self.undo = UndoKind::Contained { within: within.into() };
+        self
+    }
+
+    /// Says why there is nothing to undo.
+    #[must_use]
+    pub fn nothing_to_undo(mut self, why: impl Into<String>) -> Self {
+        self.undo = UndoKind::Nothing { why: why.into() };
+        self
+    }
+
+    /// Says that it runs in every run.
+    #[must_use]
+    pub fn always(mut self) -> Self {
+        self.always = true;
+        self
+    }
+}
+
+/// What an act did to its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Made.
+    Created,
+    /// Changed in place, or made anew.
+    Updated,
+    /// Found as wanted.
+    Unchanged,
+    /// Removed.
+    Removed,
+    /// Left out on purpose.
+    Skipped,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+            Self::Removed => "removed",
+            Self::Skipped => "skipped",
+        })
+    }
+}
