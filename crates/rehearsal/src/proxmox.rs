@@ -1,0 +1,7 @@
+//! The emulated proxmox. (Being built.)
+
+use serde::{Deserialize, Serialize};
+
+/// What is due.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Effect {}

@@ -1,0 +1,1 @@
+//! The emulated sources. (Being built.)

@@ -1,0 +1,306 @@
+//! What every emulated server shares: the turn it acts in, the calls it answers, the effects it leaves due.
+
+use std::net::Ipv4Addr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// One turn of the world: a part of the datacenter handles one call or one due effect in it.
+pub struct Turn<'a> {
+    /// Virtual milliseconds since the world was born.
+    pub now: u64,
+    /// Seeded randomness.
+    pub dice: &'a mut Dice,
+    /// Effects to come, with the delay from now in milliseconds.
+    pub due: &'a mut Vec<(u64, Effect)>,
+    /// What other parts of the datacenter must hear of at once, in order.
+    pub signals: &'a mut Vec<Signal>,
+}
+
+impl Turn<'_> {
+    /// Leaves an effect due after `delay` milliseconds.
+    pub fn after(&mut self, delay: u64, effect: impl Into<Effect>) {
+        self.due.push((delay, effect.into()));
+    }
+
+    /// Leaves an effect due after a drawn time, given in milliseconds as shortest, usual, longest.
+    pub fn after_about(&mut self, span: (u64, u64, u64), effect: impl Into<Effect>) {
+        let delay = self.dice.triangular(span);
+        self.after(delay, effect);
+    }
+
+    /// Tells the other parts.
+    pub fn signal(&mut self, signal: Signal) {
+        self.signals.push(signal);
+    }
+}
+
+/// An effect that is due at some time, by the part that will handle it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// For Proxmox.
+    Proxmox(crate::proxmox::Effect),
+    /// For the Talos machines.
+    Talos(crate::talos::Effect),
+    /// For the Kubernetes cluster.
+    Kubernetes(crate::kubernetes::Effect),
+}
+
+impl From<crate::proxmox::Effect> for Effect {
+    fn from(effect: crate::proxmox::Effect) -> Self {
+        Self::Proxmox(effect)
+    }
+}
+
+impl From<crate::talos::Effect> for Effect {
+    fn from(effect: crate::talos::Effect) -> Self {
+        Self::Talos(effect)
+    }
+}
+
+impl From<crate::kubernetes::Effect> for Effect {
+    fn from(effect: crate::kubernetes::Effect) -> Self {
+        Self::Kubernetes(effect)
+    }
+}
+
+/// What one part of the datacenter tells the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Signal {
+    /// A VM was switched on.
+    VmStarted(VmFacts),
+    /// A VM was switched off; its disks keep what they hold.
+    VmStopped {
+        /// Which.
+        vmid: u32,
+    },
+    /// A VM and its disks are gone.
+    VmDestroyed {
+        /// Which.
+        vmid: u32,
+    },
+    /// A new cluster was born: etcd started on its first control plane with nothing in it.
+    ClusterBorn {
+        /// The cluster's id, from its machine config.
+        cluster: String,
+    },
+    /// A machine's kubelet has joined the cluster (its Node object appears, not Ready until its network is up).
+    NodeJoined {
+        /// The node's name.
+        name: String,
+        /// Its address.
+        address: Ipv4Addr,
+        /// Whether it is a control plane.
+        control_plane: bool,
+        /// Whether it has a disk for user volumes.
+        data_disk: bool,
+        /// System extensions in its image.
+        extensions: Vec<String>,
+    },
+    /// A machine that was a node is gone or off.
+    NodeLost {
+        /// The node's name.
+        name: String,
+    },
+}
+
+/// What a VM brings along when it is switched on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VmFacts {
+    /// Its number.
+    pub vmid: u32,
+    /// Its name in Proxmox, which cloud-init hands to the machine as its host name.
+    pub name: String,
+    /// The SMBIOS UUID, lower case with hyphens.
+    pub uuid: String,
+    /// The static address that cloud-init gives, if any.
+    pub address: Option<Ipv4Addr>,
+    /// Changes whenever the system disk is made anew, so that a machine knows whether its disk remembers.
+    pub disk: String,
+    /// The file name of the imported image, such as `talos-1.13.9-88d1f7a5….qcow2`; none if there is no bootable disk.
+    pub image: Option<String>,
+    /// Size of the system disk in GiB.
+    pub disk_gib: u64,
+    /// Size of the second disk in GiB, if there is one.
+    pub data_disk_gib: Option<u64>,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+}
+
+/// An HTTP request as a part sees it: parsed and decrypted, with who sent it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HttpCall {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The host that was asked, without port.
+    pub host: String,
+    /// The path, still percent-encoded.
+    pub path: String,
+    /// The query without `?`, still percent-encoded; empty if none.
+    pub query: String,
+    /// Header names in lower case, in the order they came.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The client certificate that was presented and verified, if any.
+    pub peer: Option<Peer>,
+}
+
+impl HttpCall {
+    /// The value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// Whom a client certificate names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// CN.
+    pub common_name: String,
+    /// O, all of them.
+    pub organizations: Vec<String>,
+}
+
+/// The answer to an [`HttpCall`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpReply {
+    /// The status.
+    pub status: u16,
+    /// The reason phrase, where the real server sends its own.
+    pub reason: Option<String>,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// What follows.
+    pub body: HttpBody,
+    /// Whether the call changed the world, so that it must be logged and counted.
+    pub mutated: bool,
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HttpBody {
+    /// All at once.
+    Whole(Bytes),
+    /// A Kubernetes watch: lines are read from the cluster by [`crate::kubernetes::Kubernetes::watch_lines`]
+    /// from this place on, whenever the world has changed, until the client goes.
+    Watch(crate::kubernetes::WatchCursor),
+}
+
+impl HttpReply {
+    /// A JSON answer that changed nothing.
+    #[must_use]
+    pub fn json(status: u16, body: &serde_json::Value) -> Self {
+        Self {
+            status,
+            reason: None,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: HttpBody::Whole(Bytes::from(body.to_string())),
+            mutated: false,
+        }
+    }
+
+    /// An answer with no body.
+    #[must_use]
+    pub fn empty(status: u16) -> Self {
+        Self {
+            status,
+            reason: None,
+            headers: Vec::new(),
+            body: HttpBody::Whole(Bytes::new()),
+            mutated: false,
+        }
+    }
+
+    /// Says that the call changed the world.
+    #[must_use]
+    pub fn changed(mut self) -> Self {
+        self.mutated = true;
+        self
+    }
+}
+
+/// Seeded randomness (SplitMix64): the same seed gives the same world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dice {
+    state: u64,
+}
+
+impl Dice {
+    /// Dice from a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A whole number from 0 to `below` − 1 (0 if `below` is 0).
+    pub fn below(&mut self, below: u64) -> u64 {
+        if below == 0 { 0 } else { self.next_u64() % below }
+    }
+
+    /// Fills a buffer.
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            let bytes = self.next_u64().to_le_bytes();
+            chunk.copy_from_slice(&bytes[..chunk.len()]);
+        }
+    }
+
+    /// A draw from the triangular distribution over (shortest, usual, longest), whole milliseconds.
+    pub fn triangular(&mut self, (low, mode, high): (u64, u64, u64)) -> u64 {
+        // All in integers, so that every machine draws the same.
+        if high <= low {
+            return low;
+        }
+        let (span, rise) = (high - low, mode.saturating_sub(low));
+        let scale = 1_u64 << 32;
+        let u = self.below(scale);
+        let root = |n: u128| u64::try_from(n.isqrt()).unwrap_or(u64::MAX);
+        let threshold = (u128::from(scale) * u128::from(rise) / u128::from(span)) as u64;
+        if u < threshold {
+            low + root(u128::from(u) * u128::from(span) * u128::from(rise) / u128::from(scale))
+        } else {
+            let rest = u128::from(scale - u) * u128::from(span) * u128::from(high - mode.max(low));
+            high - root(rest / u128::from(scale))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn draws_stay_within_their_span(seed: u64, low in 0_u64..1000, rise in 0_u64..1000, fall in 0_u64..1000) {
+            let mut dice = Dice::new(seed);
+            let span = (low, low + rise, low + rise + fall);
+            for _ in 0..20 {
+                let drawn = dice.triangular(span);
+                prop_assert!((span.0..=span.2).contains(&drawn), "{drawn} of {span:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_usual_value_is_usual() {
+        let mut dice = Dice::new(7);
+        let near = (0..2000)
+            .filter(|_| (8000..20_000).contains(&dice.triangular((8000, 14_000, 25_000))))
+            .count();
+        assert!(near > 1600, "{near}");
+    }
+}
