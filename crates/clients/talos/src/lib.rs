@@ -1,1 +1,18 @@
-//! Placeholder.
+//! Talos Linux: the secrets of a cluster, the config of each machine, and a client of the machines' API.
+//!
+//! Start at [`Bundle`] (the secrets), [`machine_config`] (what a machine is sent), [`TalosAccess`] and
+//! [`KubeAccess`] (who castle is), and [`Talos`] (the client, in maintenance mode or over mutual TLS). Nothing
+//! here knows a step or another vendor; nothing here is ever written to disk.
+
+pub mod access;
+pub mod authority;
+pub mod bundle;
+pub mod config;
+
+#[cfg(test)]
+mod testing;
+
+pub use access::{KubeAccess, TalosAccess};
+pub use authority::{Authority, KeyError};
+pub use bundle::{Bundle, BundleError};
+pub use config::machine_config;
