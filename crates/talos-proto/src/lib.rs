@@ -5,7 +5,7 @@
 
 /// Messages that several services share.
 pub mod common {
-    #![expect(missing_docs, clippy::pedantic, reason = "generated code")]
+    #![expect(missing_docs, reason = "generated code")]
     tonic::include_proto!("common");
 }
 

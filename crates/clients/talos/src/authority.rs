@@ -118,9 +118,8 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign];
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let made = params
-            .self_signed(&pair)
-            .map_err(|source| KeyError::Certificate { what, source })?;
+        let made =
+            params.self_signed(&pair).map_err(|source| KeyError::Certificate { what, source })?;
         Ok(Self { certificate: made.pem(), key })
     }
 
@@ -133,8 +132,7 @@ impl Authority {
     ) -> Result<Leaf, KeyError> {
         let certificate = |source| KeyError::Certificate { what, source };
         let (signer, kind) = read_key(what, self.key.expose())?;
-        let issuer =
-            Issuer::from_ca_cert_pem(&self.certificate, signer).map_err(certificate)?;
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, signer).map_err(certificate)?;
         let (pair, key) = new_key(what, kind, entropy)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -199,9 +197,8 @@ fn new_key(
             };
             let damaged = |_| KeyError::Damaged { what };
             let der = secret.to_pkcs8_der().map_err(damaged)?;
-            let text = secret
-                .to_sec1_pem(LineEnding::LF)
-                .map_err(|_| KeyError::Damaged { what })?;
+            let text =
+                secret.to_sec1_pem(LineEnding::LF).map_err(|_| KeyError::Damaged { what })?;
             let pair = pair(what, der.as_bytes(), &PKCS_ECDSA_P256_SHA256)?;
             Ok((pair, Secret::new(text.as_str())))
         }

@@ -42,7 +42,9 @@ pub enum BundleError {
     #[error("the Talos secrets could not be made")]
     Make(#[from] KeyError),
     /// The text is not a bundle. The parser's words are left out, because they may quote a secret.
-    #[error("the text is not a bundle of Talos secrets: it does not have the shape of `talosctl gen secrets`")]
+    #[error(
+        "the text is not a bundle of Talos secrets: it does not have the shape of `talosctl gen secrets`"
+    )]
     Shape,
     /// A field is not what it should be.
     #[error("the Talos secrets are damaged: `{field}` is {problem}")]
@@ -61,9 +63,8 @@ impl Bundle {
     /// If a key cannot be made.
     pub fn generate(entropy: &dyn Entropy, clock: &dyn Clock) -> Result<Self, BundleError> {
         let now = clock.now();
-        let authority = |what, kind, organization| {
-            Authority::generate(what, kind, organization, now, entropy)
-        };
+        let authority =
+            |what, kind, organization| Authority::generate(what, kind, organization, now, entropy);
         let bytes = || {
             let mut bytes = [0_u8; 32];
             entropy.fill(&mut bytes);
@@ -121,8 +122,7 @@ impl Bundle {
     /// # Errors
     /// Says which field is missing or damaged, never with its content.
     pub fn from_yaml(text: &Secret) -> Result<Self, BundleError> {
-        let shape: Shape =
-            yaml_serde::from_str(text.expose()).map_err(|_| BundleError::Shape)?;
+        let shape: Shape = yaml_serde::from_str(text.expose()).map_err(|_| BundleError::Shape)?;
         let CertsShape { etcd, k8s, k8saggregator, k8sserviceaccount, os } = shape.certs;
         let bundle = Self {
             cluster_id: shape.cluster.id,
@@ -195,8 +195,7 @@ fn token(entropy: &dyn Entropy) -> Secret {
 
 fn is_token(text: &str) -> bool {
     let part = |text: &str, length| {
-        text.len() == length
-            && text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
+        text.len() == length && text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
     };
     text.split_once('.').is_some_and(|(id, secret)| part(id, 6) && part(secret, 16))
 }

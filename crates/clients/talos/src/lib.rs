@@ -7,7 +7,11 @@
 pub mod access;
 pub mod authority;
 pub mod bundle;
+pub mod catalogue;
+pub mod client;
 pub mod config;
+pub mod presence;
+pub mod resource;
 
 #[cfg(test)]
 mod testing;
@@ -15,4 +19,7 @@ mod testing;
 pub use access::{KubeAccess, TalosAccess};
 pub use authority::{Authority, KeyError};
 pub use bundle::{Bundle, BundleError};
-pub use config::machine_config;
+pub use client::{Applied, Member, MemberStatus, Service, Talos, TalosError};
+pub use config::{kubernetes_endpoint, machine_config};
+pub use presence::Presence;
+pub use resource::{MachineStatus, Resource};

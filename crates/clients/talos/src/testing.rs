@@ -27,8 +27,10 @@ impl Entropy for TestEntropy {
     fn fill(&self, buffer: &mut [u8]) {
         let mut state = self.0.lock().unwrap();
         for byte in buffer {
-            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *byte = (*state >> 40) as u8;
+            *state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            *byte = state.to_be_bytes()[2];
         }
     }
 
