@@ -4,12 +4,19 @@
 //! This room knows objects and the API server. It knows no step and no layer, and it never waits: asking again is
 //! the engine's business.
 
+pub mod apply;
 pub mod catalogue;
+pub mod client;
+pub mod error;
 pub mod judge;
 pub mod manifest;
 pub mod mark;
 pub mod object;
 pub mod rank;
+mod request;
 
+pub use apply::Survey;
+pub use client::{KubeAccess, Kubernetes, Listing, Mode, Seen, readyz};
+pub use error::KubeError;
 pub use mark::{Mark, Standing};
 pub use object::{Object, ObjectId};

@@ -42,7 +42,9 @@ impl Mark {
     pub fn put_on(&self, object: &mut Object) {
         object.put("labels", CASTLE, self.castle.as_str());
         object.put("labels", LAYER, self.layer.as_str());
-        object.put("labels", INCARNATION, self.incarnation.as_str());
+        object.put("labels", INCARNATION, &self.incarnation.to_string());
+        // The entry is there before the digest is taken, so that marking twice gives the same.
+        object.put("annotations", DIGEST, "");
         let digest = digest(object);
         object.put("annotations", DIGEST, &digest);
     }
@@ -55,7 +57,7 @@ impl Mark {
             Some(castle) if castle != self.castle.as_str() => {
                 Standing::Foreign(format!("castle {castle}"))
             }
-            Some(_) if there.label(INCARNATION) != Some(self.incarnation.as_str()) => {
+            Some(_) if there.label(INCARNATION) != Some(self.incarnation.to_string().as_str()) => {
                 Standing::Differs
             }
             Some(_) if there.annotation(DIGEST) == wanted.annotation(DIGEST) => Standing::Same,
@@ -126,7 +128,7 @@ mod tests {
         }
     }
 
-    fn config_map(data: Value) -> Object {
+    fn config_map(data: &Value) -> Object {
         Object::new(json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": data,
         }))
@@ -135,10 +137,10 @@ mod tests {
 
     #[test]
     fn the_digest_sees_values_but_not_the_order_of_keys() {
-        let one = config_map(json!({"a": "1", "b": "2"}));
-        let turned = config_map(json!({"b": "2", "a": "1"}));
+        let one = config_map(&json!({"a": "1", "b": "2"}));
+        let turned = config_map(&json!({"b": "2", "a": "1"}));
         assert_eq!(digest(&one), digest(&turned));
-        assert_ne!(digest(&one), digest(&config_map(json!({"a": "1", "b": "3"}))));
+        assert_ne!(digest(&one), digest(&config_map(&json!({"a": "1", "b": "3"}))));
         let mut marked = one.clone();
         mark().put_on(&mut marked);
         let first = marked.annotation(DIGEST).unwrap().to_owned();
@@ -153,16 +155,16 @@ mod tests {
     #[test]
     fn what_is_there_is_ours_or_named() {
         let mark = mark();
-        let mut wanted = config_map(json!({"a": "1"}));
+        let mut wanted = config_map(&json!({"a": "1"}));
         mark.put_on(&mut wanted);
         assert_eq!(mark.compare(&wanted, &wanted), Standing::Same);
-        let mut older = config_map(json!({"a": "0"}));
+        let mut older = config_map(&json!({"a": "0"}));
         mark.put_on(&mut older);
         assert_eq!(mark.compare(&wanted, &older), Standing::Differs);
-        let mut helm = config_map(json!({}));
+        let mut helm = config_map(&json!({}));
         helm.put("labels", "app.kubernetes.io/managed-by", "Helm");
         assert_eq!(mark.compare(&wanted, &helm), Standing::Foreign("Helm".into()));
-        let mut green = config_map(json!({}));
+        let mut green = config_map(&json!({}));
         Mark { castle: "green".parse().unwrap(), ..mark.clone() }.put_on(&mut green);
         assert_eq!(mark.compare(&wanted, &green), Standing::Foreign("castle green".into()));
         let mut before = wanted.clone();

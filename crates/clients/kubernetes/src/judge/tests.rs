@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn say(api_version: &str, kind: &str, rest: Value) -> String {
+fn say(api_version: &str, kind: &str, rest: &Value) -> String {
     let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "generation": 2}});
     for (key, part) in rest.as_object().unwrap() {
         if key == "metadata" {
@@ -24,7 +24,7 @@ fn say(api_version: &str, kind: &str, rest: Value) -> String {
 
 fn check(api_version: &str, kind: &str, cases: &[(Value, &str)]) {
     for (rest, wanted) in cases {
-        assert_eq!(say(api_version, kind, rest.clone()), *wanted, "{rest}");
+        assert_eq!(say(api_version, kind, rest), *wanted, "{rest}");
     }
 }
 
