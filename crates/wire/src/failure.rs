@@ -80,7 +80,8 @@ impl HandshakeError {
             };
         };
         match why {
-            CertificateError::UnknownIssuer => Some(
+            // Another authority of the same name, as every Talos and Proxmox cluster has one, gives a bad signature.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Some(
                 "name its authority with `ca`, or pin the certificate with `fingerprint`"
                     .to_owned(),
             ),

@@ -8,6 +8,8 @@ pub mod connector;
 pub mod dialer;
 pub mod failure;
 pub mod rest;
+#[cfg(test)]
+mod tests;
 pub mod tls;
 pub mod world;
 
