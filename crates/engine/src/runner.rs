@@ -215,7 +215,6 @@ impl Turns<'_> {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the runner owns its steps, in its JoinSet")]
     fn spawn(&mut self, id: &StepId) {
         let planned = self.planned[id].clone();
         let Some(step) = self.given.graph.step(id) else {

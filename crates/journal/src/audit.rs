@@ -17,9 +17,9 @@ pub(crate) fn check_head(file: &str, read: &Replay, head: Option<&Head>) -> Resu
         Some(chain) if chain == head.chain => Ok(()),
         Some(_) => corrupt(head.lseq, "it is not the entry that the run journal has seen"),
         None if read.lseq() == 0 => {
-            let had =
+            let emptied =
                 format!("the run journal has seen {} entries here, and none is left", head.lseq);
-            corrupt(1, &had)
+            corrupt(1, &emptied)
         }
         None if read.lseq() < head.lseq => {
             let missing = format!(

@@ -24,7 +24,8 @@ pub(crate) fn open(directory: &OwnedFd, leaf: &str, flags: OFlags) -> Result<Own
 pub(crate) fn refused(path: &Path, wanted: &'static str, errno: Errno) -> StateError {
     let found = match errno {
         Errno::LOOP | Errno::MLINK => "a symbolic link",
-        Errno::NOTDIR => "not a folder",
+        Errno::NOTDIR if path.is_symlink() => "a symbolic link",
+        Errno::NOTDIR => "no folder",
         Errno::ISDIR => "a folder",
         Errno::NXIO => "a pipe or socket",
         _ => {

@@ -167,6 +167,8 @@ fn take_lock(root: &OwnedFd, path: &Path, holder: &Holder) -> Result<File, State
         let opened = place::open(root, LOCK_FILE, OFlags::RDWR | OFlags::CREATE)
             .map_err(|errno| place::refused(&file, "the lock", errno))?;
         place::check_file(&opened, &file)?;
+        rustix::fs::fchmod(&opened, place::FILE_MODE)
+            .map_err(|errno| access("protect", errno.into()))?;
         let mut lock = File::from(opened);
         match lock.try_lock() {
             Ok(()) => {}
