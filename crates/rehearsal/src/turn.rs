@@ -1,6 +1,8 @@
 //! What every emulated server shares: the turn it acts in, the calls it answers, the effects it leaves due.
 
+use std::future::Future;
 use std::net::Ipv4Addr;
+use std::pin::Pin;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -126,6 +128,161 @@ pub struct VmFacts {
     pub data_disk_gib: Option<u64>,
     /// Memory in MiB.
     pub memory_mib: u64,
+    /// System extensions in the image. Proxmox leaves it empty: the world fills it in on the way to the
+    /// machine, from the schematic whose id is in the image's file name.
+    pub extensions: Vec<String>,
+}
+
+/// The servers that speak HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Server {
+    /// Proxmox VE.
+    Proxmox,
+    /// Infisical.
+    Infisical,
+    /// The image factory, the manifests and the Git host.
+    Sources,
+    /// The Kubernetes API.
+    Kubernetes,
+}
+
+impl Server {
+    /// The name in traces and counts.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Proxmox => "proxmox",
+            Self::Infisical => "infisical",
+            Self::Sources => "sources",
+            Self::Kubernetes => "kubernetes",
+        }
+    }
+}
+
+/// What answers at an address of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Listen {
+    /// Talos' API without client certificates, before the machine has a config.
+    Maintenance {
+        /// Whose.
+        vmid: u32,
+    },
+    /// Talos' API with client certificates.
+    Secure {
+        /// Whose.
+        vmid: u32,
+    },
+    /// The Kubernetes API server of a control plane, at its own address or at the shared one.
+    KubeApi {
+        /// Whose.
+        vmid: u32,
+    },
+    /// The host is there and nothing listens at that port.
+    Refused,
+}
+
+/// What a listener's TLS certificate is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The authority that issues it; none for a self-signed one.
+    pub authority: Option<Authority>,
+    /// CN of the certificate.
+    pub common_name: String,
+    /// DNS names in it.
+    pub names: Vec<String>,
+    /// Addresses in it.
+    pub addresses: Vec<Ipv4Addr>,
+    /// The certificate (PEM) of the authority that client certificates are verified by. Talos' secure API
+    /// demands one, the Kubernetes API takes a client without one for anonymous; none: never asked for.
+    pub client_authority: Option<String>,
+    /// Changes whenever open connections must break: another boot, another config.
+    pub generation: u64,
+}
+
+/// A certificate authority with its key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// The certificate, PEM.
+    pub certificate: String,
+    /// The private key, PEM: PKCS#8, SEC 1, or PKCS#8 under Talos' own label `ED25519 PRIVATE KEY`.
+    pub key: String,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authority(…)")
+    }
+}
+
+/// The way from a machine's gRPC services into the world.
+pub trait Door: Send + Sync {
+    /// Puts one call to a machine.
+    ///
+    /// # Errors
+    /// What the machine refuses with.
+    fn call(
+        &self,
+        vmid: u32,
+        call: crate::talos::Call,
+    ) -> Result<crate::talos::Reply, crate::talos::Refusal>;
+
+    /// Waits until the world has changed after this call was *made* (not after it is first polled): take the
+    /// future, look, and then wait, so that no change is missed.
+    fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// What the cluster reads beyond its own walls: secrets from Infisical, repositories from the Git host.
+pub trait Neighbours {
+    /// One secret, as External Secrets asks for it.
+    ///
+    /// # Errors
+    /// The server's words, as they stand in a condition's message.
+    fn secret(&self, query: &SecretQuery<'_>) -> Result<String, String>;
+
+    /// The commit that a branch is at, as Flux asks for it. Credentials are user and password.
+    ///
+    /// # Errors
+    /// The server's words, as they stand in a condition's message.
+    fn git_head(
+        &self,
+        url: &str,
+        branch: &str,
+        credentials: Option<(&str, &str)>,
+    ) -> Result<String, String>;
+
+    /// The Kustomizations that the folder of a repository declares; none if there is no such folder.
+    fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>>;
+}
+
+/// Which secret, and who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretQuery<'a> {
+    /// The server, such as `https://eu.infisical.com`.
+    pub host: &'a str,
+    /// Universal-auth client id.
+    pub client_id: &'a str,
+    /// Universal-auth client secret.
+    pub client_secret: &'a str,
+    /// The project's slug.
+    pub project: &'a str,
+    /// The environment's slug.
+    pub environment: &'a str,
+    /// The folder.
+    pub path: &'a str,
+    /// The key.
+    pub key: &'a str,
+}
+
+/// A Kustomization that a repository declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declared {
+    /// Its name, in the namespace `flux-system`.
+    pub name: String,
+    /// The folder it applies.
+    pub path: String,
+    /// Kustomizations that must be Ready before.
+    pub depends_on: Vec<String>,
 }
 
 /// An HTTP request as a part sees it: parsed and decrypted, with who sent it.
