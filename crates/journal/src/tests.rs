@@ -220,3 +220,15 @@ fn compaction_keeps_the_fold_and_shortens_the_files() {
     journals.end_run(Moment(4002), RunOutcome::Interrupted).unwrap();
     assert_eq!(reopened(&disk).unwrap().records().step(&step).word(), "intended");
 }
+
+#[test]
+fn the_reference_explains_every_record() {
+    let reference = include_str!("../../../docs/reference/state.md");
+    let error = serde_json::from_str::<Record>(r#"{"record":"?"}"#).unwrap_err().to_string();
+    let listed = error.split_once("expected one of ").unwrap().1;
+    let words: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+    assert_eq!(words.len(), 11);
+    for word in words {
+        assert!(reference.contains(&format!("| `{word}` |")), "{word}");
+    }
+}
