@@ -1,1 +1,50 @@
-fn main() {}
+//! The workshop of the house: `cargo xtask test | tidy | docs | bench | release`.
+//!
+//! All logic of the workshop is here, so that a CI system needs one line and a person needs no shell tricks.
+
+mod bench;
+mod elf;
+mod generate;
+mod house;
+mod release;
+mod scan;
+mod suite;
+mod talk;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use crate::talk::say;
+
+const USAGE: &str = "\
+usage: cargo xtask <verb>
+
+  test      format, lints, tidy and the whole test suite, in this order; stops at the first failure
+  tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
+  docs      writes every generated file: reference pages and the clippy.toml of pure rooms
+  bench     builds the release binary and measures it; prints a table, writes bench.json into the target folder
+  release   builds the fully static binary and proves that it is static";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["test"] => suite::run(),
+        ["tidy"] => tidy::run(),
+        ["docs"] => generate::run(),
+        ["bench"] => bench::run(),
+        ["release"] => release::run(),
+        _ => {
+            say(USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

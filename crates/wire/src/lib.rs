@@ -4,8 +4,17 @@
 //! are built on [`rest::Rest`] (HTTP with JSON) or on [`connector::Connector`] (kube, tonic); both dial only
 //! through [`Dialer`], so that the rehearsal can stand behind every address. Nothing here knows a vendor.
 
+pub mod connector;
 pub mod dialer;
+pub mod failure;
+pub mod rest;
+#[cfg(test)]
+mod tests;
+pub mod tls;
 pub mod world;
 
-pub use dialer::{BoxedStream, DialFuture, Dialer, Stream};
-pub use world::{Clock, Entropy, World};
+pub use connector::{ConnectError, Connector};
+pub use dialer::{BoxedStream, DialFuture, Dialer, Stream, TcpDialer};
+pub use rest::{CallError, Reply, Rest};
+pub use tls::{ClientIdentity, TlsError, Verify};
+pub use world::{Clock, Entropy, SystemClock, SystemEntropy, World};

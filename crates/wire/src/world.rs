@@ -1,7 +1,11 @@
 //! Everything that enters from outside, built once in `main` and handed down.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use aws_lc_rs::rsa::{KeyPair, KeySize};
 use castle_model::time::Moment;
 use rustls_pki_types::CertificateDer;
 
@@ -33,4 +37,32 @@ pub struct World {
     pub entropy: Arc<dyn Entropy>,
     /// Certificates of the authorities that public servers are verified by.
     pub roots: Arc<Vec<CertificateDer<'static>>>,
+}
+
+/// The machine's own clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is where the time of day enters")]
+    fn now(&self) -> Moment {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The operating system's randomness.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&self, buffer: &mut [u8]) {
+        SystemRandom::new().fill(buffer).expect("the operating system gives random bytes");
+    }
+
+    fn rsa_4096(&self) -> Vec<u8> {
+        let pair = KeyPair::generate(KeySize::Rsa4096).expect("a key can be generated");
+        let der: Pkcs8V1Der<'_> = pair.as_der().expect("a generated key can be written");
+        der.as_ref().to_vec()
+    }
 }

@@ -1,1 +1,22 @@
-//! Placeholder.
+//! The Kubernetes client: objects as plain data over `kube`, server-side apply, and a pure judge of readiness.
+//!
+//! Start at [`Kubernetes`] (the calls), [`manifest::parse`] (text into objects) and [`judge::judge`] (is it ready?).
+//! This room knows objects and the API server. It knows no step and no layer, and it never waits: asking again is
+//! the engine's business.
+
+pub mod apply;
+pub mod catalogue;
+pub mod client;
+pub mod error;
+pub mod judge;
+pub mod manifest;
+pub mod mark;
+pub mod object;
+pub mod rank;
+mod request;
+
+pub use apply::Survey;
+pub use client::{KubeAccess, Kubernetes, Listing, Mode, Seen, readyz};
+pub use error::KubeError;
+pub use mark::{Mark, Standing};
+pub use object::{Object, ObjectId};

@@ -1,0 +1,291 @@
+//! Manifests: YAML text of many documents into objects, with limits on size, depth, number and aliases.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use thiserror::Error as ThisError;
+
+use crate::object::{Object, ObjectId};
+
+/// The largest text that is read: no release manifest comes near it.
+pub const LARGEST: usize = 4 << 20;
+/// The deepest nesting: CustomResourceDefinitions reach about 30.
+pub const DEEPEST: u8 = 64;
+/// The most documents in one text.
+pub const MOST_DOCUMENTS: usize = 2_000;
+/// What one text may grow to through aliases, in nodes and bytes of text together.
+const LARGEST_EXPANDED: usize = 32 << 20;
+
+/// Why a manifest was refused, with its place.
+#[derive(Debug, ThisError, PartialEq, Eq)]
+#[error("{place}: {why}")]
+pub struct ManifestError {
+    /// The file or address, with document and line where known.
+    pub place: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// Reads all objects of a text, in their order. Empty documents are left out, `List`s are opened.
+///
+/// # Errors
+/// Says where and why the text cannot be taken; then nothing of it is.
+pub fn parse(name: &str, text: &str) -> Result<Vec<Object>, ManifestError> {
+    let refuse = |place: String, why: String| Err(ManifestError { place, why });
+    if text.len() > LARGEST {
+        return refuse(name.to_owned(), format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    check_flow_depth(name, text)?;
+    let budget = Cell::new(LARGEST_EXPANDED);
+    let mut objects = Vec::new();
+    let mut seen: BTreeSet<ObjectId> = BTreeSet::new();
+    for (index, document) in yaml_serde::Deserializer::from_str(text).enumerate() {
+        let number = index + 1;
+        if number > MOST_DOCUMENTS {
+            return refuse(name.to_owned(), format!("it has more than {MOST_DOCUMENTS} documents"));
+        }
+        let value = Tree { budget: &budget, depth: 0 }.deserialize(document).map_err(|error| {
+            let place = match error.location() {
+                Some(at) => format!("{name}:{}:{}", at.line(), at.column()),
+                None => format!("{name}, document {number}"),
+            };
+            ManifestError { place, why: error.to_string() }
+        })?;
+        let place = || format!("{name}, document {number}");
+        for value in open_list(value) {
+            let object = Object::new(value).map_err(|why| ManifestError { place: place(), why })?;
+            if !seen.insert(object.id()) {
+                return refuse(place(), format!("{} was there before", object.id()));
+            }
+            objects.push(object);
+        }
+    }
+    Ok(objects)
+}
+
+/// The objects of a document: none of an empty one, many of a `List`.
+fn open_list(value: Value) -> Vec<Value> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Object(mut map)
+            if map.get("kind").and_then(Value::as_str).is_some_and(|k| k.ends_with("List"))
+                && map.get("items").is_some_and(Value::is_array) =>
+        {
+            match map.remove("items") {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            }
+        }
+        other => vec![other],
+    }
+}
+
+/// Refuses lines that open far more brackets than anything may nest, before the parser, which takes
+/// quadratic time over them.
+fn check_flow_depth(name: &str, text: &str) -> Result<(), ManifestError> {
+    for (index, line) in text.lines().enumerate() {
+        let mut open = 0_usize;
+        for byte in line.bytes() {
+            match byte {
+                b'[' | b'{' => open += 1,
+                b']' | b'}' => open = open.saturating_sub(1),
+                b'"' | b'\'' => break,
+                _ => {}
+            }
+            if open > usize::from(DEEPEST) * 4 {
+                return Err(ManifestError {
+                    place: format!("{name}:{}", index + 1),
+                    why: format!("it is nested deeper than {DEEPEST}"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Builds a JSON value out of a YAML node, counting what it costs.
+#[derive(Clone, Copy)]
+struct Tree<'b> {
+    budget: &'b Cell<usize>,
+    depth: u8,
+}
+
+impl Tree<'_> {
+    fn spend<E: Error>(self, cost: usize) -> Result<(), E> {
+        let left = self.budget.get().checked_sub(cost + 1);
+        self.budget.set(left.ok_or_else(|| E::custom("its aliases make it too large"))?);
+        Ok(())
+    }
+
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        if self.depth >= DEEPEST {
+            return Err(E::custom(format!("it is nested deeper than {DEEPEST}")));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value that JSON knows")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        self.spend(1)?;
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        self.spend(8)?;
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        self.spend(8)?;
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        self.spend(8)?;
+        serde_json::Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("a number that JSON does not know"))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.spend(value.len())?;
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        self.spend(1)?;
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        self.visit_unit()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        self.spend(1)?;
+        let inner = self.deeper()?;
+        let mut list = Vec::new();
+        while let Some(value) = entries.next_element_seed(inner)? {
+            list.push(value);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        self.spend(1)?;
+        let inner = self.deeper()?;
+        let mut map = Map::new();
+        while let Some(Key(key)) = entries.next_key::<Key>()? {
+            self.spend(key.len())?;
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
+            }
+            let value = entries.next_value_seed(inner)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<Value, A::Error> {
+        Err(A::Error::custom("YAML tags have no meaning in a manifest"))
+    }
+}
+
+/// A key of a mapping: text, or a number or boolean taken as text, as Kubernetes does.
+struct Key(String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let budget = Cell::new(usize::MAX);
+        match (Tree { budget: &budget, depth: DEEPEST }).deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(text)),
+            Value::Number(number) => Ok(Self(number.to_string())),
+            Value::Bool(value) => Ok(Self(value.to_string())),
+            _ => Err(D::Error::custom("a key must be text")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse("m.yaml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn documents_lists_and_empty_documents() {
+        let text = "---\n# nothing\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n\
+            apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: a}}\n\
+            - {apiVersion: v1, kind: Pod, metadata: {name: q, namespace: a}}\n";
+        let names: Vec<_> =
+            parse("m.yaml", text).unwrap().iter().map(|o| o.id().to_string()).collect();
+        assert_eq!(names, ["Namespace a", "Pod a/p", "Pod a/q"]);
+    }
+
+    #[test]
+    fn numbers_keep_their_meaning() {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 010, b: no, 443: x, c: 1.5}\n";
+        let object = &parse("m.yaml", text).unwrap()[0];
+        assert_eq!(
+            object.at("/data").unwrap().to_string(),
+            r#"{"a":"010","b":"no","443":"x","c":1.5}"#
+        );
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        insta::assert_snapshot!(refused("apiVersion: v1\nkind: [\n"), @"m.yaml:3:1: did not find expected node content at line 3 column 1, while parsing a flow node");
+        insta::assert_snapshot!(refused("apiVersion: v1\nkind: Pod\n"), @"m.yaml, document 1: it has no `metadata.name`");
+        let twice = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+        insta::assert_snapshot!(refused(&format!("{twice}---\n{twice}")), @"m.yaml, document 2: Namespace a was there before");
+        assert!(refused("a: 1\na: 2\n").contains("the key `a` is there twice"));
+        assert!(refused("a: !Foo 1\n").contains("tags"));
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        let mut laughs = vec!["a: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned()];
+        for level in 1..12 {
+            let nine = vec![format!("*a{}", level - 1); 9].join(",");
+            laughs.push(format!("a{level}: &a{level} [{nine}]\n"));
+        }
+        let laughs = laughs.concat();
+        let text = refused(&laughs);
+        assert!(text.contains("repetition limit") || text.contains("too large"), "{text}");
+        assert!(refused(&"[".repeat(1_000_000)).contains("nested deeper than 64"));
+        let steps = (0..200).map(|n| format!("{}a:", " ".repeat(n))).collect::<Vec<_>>().join("\n");
+        assert!(refused(&steps).contains("nested deeper than 64"), "{}", refused(&steps));
+        assert!(refused("---\na\n").contains("not a mapping"));
+        let many = "--- \n".repeat(MOST_DOCUMENTS + 1);
+        assert!(refused(&many).contains("documents"), "{}", refused(&many));
+        assert!(refused(&" ".repeat(LARGEST + 1)).contains("larger than 4 MiB"));
+    }
+
+    #[test]
+    fn one_long_text_repeated_by_aliases_is_refused() {
+        let long = "y".repeat(1 << 20);
+        let text = format!("a: &a {long}\nb: [{}]\n", vec!["*a"; 64].join(","));
+        assert!(refused(&text).contains("too large"));
+    }
+}

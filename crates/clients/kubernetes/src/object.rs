@@ -1,0 +1,279 @@
+//! A Kubernetes object as plain data, and the few questions that are asked of every kind.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Names one object: what it is, where, and how it is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// Group and version as in manifests: `v1`, `apps/v1`.
+    pub api_version: String,
+    /// The kind: `Deployment`.
+    pub kind: String,
+    /// The namespace; none for what belongs to the whole cluster.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectId {
+    /// An object in a namespace.
+    #[must_use]
+    pub fn namespaced(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self { namespace: Some(namespace.to_owned()), ..Self::cluster(api_version, kind, name) }
+    }
+
+    /// An object that belongs to the whole cluster.
+    #[must_use]
+    pub fn cluster(api_version: &str, kind: &str, name: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: name.to_owned(),
+        }
+    }
+
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        group_of(&self.api_version)
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// An object: a JSON mapping that is known to say what it is and how it is called.
+///
+/// `Debug` shows the name only, because an object may hold a secret.
+#[derive(Clone, PartialEq)]
+pub struct Object(Value);
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({})", self.id())
+    }
+}
+
+impl Object {
+    /// Takes a JSON value as an object.
+    ///
+    /// # Errors
+    /// Says in words what is missing: `apiVersion`, `kind` or `metadata.name`.
+    pub fn new(value: Value) -> Result<Self, String> {
+        if !value.is_object() {
+            return Err("it is not a mapping".to_owned());
+        }
+        let filled =
+            |at: &str| value.pointer(at).and_then(Value::as_str).is_some_and(|s| !s.is_empty());
+        for (at, words) in
+            [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
+        {
+            if !filled(at) {
+                return Err(format!("it has no `{words}`"));
+            }
+        }
+        Ok(Self(value))
+    }
+
+    /// The whole of it.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+
+    /// The whole of it, to be taken apart.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.0
+    }
+
+    /// What is at a JSON pointer such as `/status/phase`.
+    #[must_use]
+    pub fn at(&self, pointer: &str) -> Option<&Value> {
+        self.0.pointer(pointer)
+    }
+
+    /// The text at a JSON pointer.
+    #[must_use]
+    pub fn text(&self, pointer: &str) -> Option<&str> {
+        self.at(pointer).and_then(Value::as_str)
+    }
+
+    /// The number at a JSON pointer; 0 if there is none, as Kubernetes leaves zeros out.
+    #[must_use]
+    pub fn number(&self, pointer: &str) -> i64 {
+        self.at(pointer).and_then(Value::as_i64).unwrap_or(0)
+    }
+
+    /// The entries of the list at a JSON pointer; none if there is no list.
+    #[must_use]
+    pub fn entries(&self, pointer: &str) -> &[Value] {
+        self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Group and version.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.text("/apiVersion").unwrap_or_default()
+    }
+
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        group_of(self.api_version())
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text("/kind").unwrap_or_default()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name").unwrap_or_default()
+    }
+
+    /// The namespace, if it says one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.text("/metadata/namespace")
+    }
+
+    /// A label's value.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.entry("labels", key)
+    }
+
+    /// An annotation's value.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.entry("annotations", key)
+    }
+
+    /// The status of a condition (`True`, `False`, `Unknown`) with its reason and message.
+    #[must_use]
+    pub fn condition(&self, kind: &str) -> Option<Condition<'_>> {
+        self.entries("/status/conditions")
+            .iter()
+            .find(|c| c.get("type").and_then(Value::as_str) == Some(kind))
+            .map(Condition)
+    }
+
+    /// Its name as data.
+    #[must_use]
+    pub fn id(&self) -> ObjectId {
+        ObjectId {
+            api_version: self.api_version().to_owned(),
+            kind: self.kind().to_owned(),
+            namespace: self.namespace().map(str::to_owned),
+            name: self.name().to_owned(),
+        }
+    }
+
+    /// Sets a label or an annotation.
+    pub(crate) fn put(&mut self, part: &str, key: &str, text: &str) {
+        let Some(metadata) = self.0.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let entries = metadata.entry(part).or_insert_with(|| Value::Object(serde_json::Map::new()));
+        if entries.is_null() {
+            *entries = Value::Object(serde_json::Map::new());
+        }
+        if let Some(map) = entries.as_object_mut() {
+            map.insert(key.to_owned(), Value::String(text.to_owned()));
+        }
+    }
+
+    fn entry(&self, part: &str, key: &str) -> Option<&str> {
+        self.0.get("metadata")?.get(part)?.get(key)?.as_str()
+    }
+}
+
+/// One entry of `status.conditions`.
+#[derive(Debug, Clone, Copy)]
+pub struct Condition<'a>(&'a Value);
+
+impl Condition<'_> {
+    /// `True`, `False` or `Unknown`.
+    #[must_use]
+    pub fn status(&self) -> &str {
+        self.field("status")
+    }
+
+    /// Whether it is `True`.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.status() == "True"
+    }
+
+    /// The generation it was written for, if it says so.
+    #[must_use]
+    pub fn observed_generation(&self) -> Option<i64> {
+        self.0.get("observedGeneration").and_then(Value::as_i64)
+    }
+
+    /// Reason and message as one text.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match (self.field("reason"), self.field("message")) {
+            ("", "") => format!("{} is {}", self.field("type"), self.status()),
+            (reason, "") => reason.to_owned(),
+            ("", message) => message.to_owned(),
+            (reason, message) => format!("{reason}: {message}"),
+        }
+    }
+
+    fn field(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_must_say_what_it_is() {
+        let cases = [
+            (json!([]), "it is not a mapping"),
+            (json!({"kind": "Pod", "metadata": {"name": "a"}}), "it has no `apiVersion`"),
+            (json!({"apiVersion": "v1", "metadata": {"name": "a"}}), "it has no `kind`"),
+            (
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": ""}}),
+                "it has no `metadata.name`",
+            ),
+        ];
+        for (value, why) in cases {
+            assert_eq!(Object::new(value).unwrap_err(), why);
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_content() {
+        let secret = Object::new(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"},
+            "stringData": {"token": "hunter2"},
+        }))
+        .unwrap();
+        assert_eq!(format!("{secret:?}"), "Object(Secret n/s)");
+    }
+}

@@ -1,0 +1,144 @@
+//! Figures of the whole program, as its user meets it: size, start, memory, a re-run, bring-ups.
+
+use std::fs;
+use std::io::{PipeWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Bound, Measure, median};
+use crate::talk;
+
+const SIZE: Bound = Bound::at_most("release binary", 20.0, "MB");
+const START: Bound = Bound::at_most("start (--version)", 3.0, "ms");
+const MEMORY: Bound = Bound::at_most("memory (--version)", 15.0, "MB");
+const RERUN: Bound = Bound::at_most("no-op re-run of six layers", 50.0, "ms");
+const RISES: Bound = Bound::at_least("rehearsed 3+2 bring-ups", 5.0, "a second");
+
+const STARTS: usize = 200;
+const RERUNS: usize = 20;
+const BRING_UPS: usize = 20;
+
+/// What a pipe holds by default; one more byte makes its writer wait.
+const PIPE: usize = 65_536;
+
+/// Measures everything that needs only the binary.
+pub(crate) fn measure(castle: &Path) -> Vec<Measure> {
+    vec![
+        SIZE.judge(size(castle)),
+        START.judge(start(castle)),
+        MEMORY.judge(memory(castle)),
+        RERUN.judge(rerun(castle)),
+        RISES.judge(rises(castle)),
+    ]
+}
+
+fn size(castle: &Path) -> Result<(f64, String)> {
+    let bytes =
+        fs::metadata(castle).with_context(|| format!("looking at {}", castle.display()))?.len();
+    Ok((megabytes(bytes), String::new()))
+}
+
+fn start(castle: &Path) -> Result<(f64, String)> {
+    let mut took = Vec::new();
+    for _ in 0..STARTS {
+        took.push(milliseconds(timed(Command::new(castle).arg("--version"))?));
+    }
+    let median = median(took).context("no run was made")?;
+    Ok((median, format!("median of {STARTS}")))
+}
+
+/// Peak memory. The program is made to wait at its last act, writing to a full pipe, so that it can be looked at.
+fn memory(castle: &Path) -> Result<(f64, String)> {
+    let (reader, mut writer) = std::io::pipe().context("making a pipe")?;
+    fill(&mut writer)?;
+    let mut child = Command::new(castle)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .spawn()
+        .context("starting it")?;
+    let peak = settled_peak(child.id());
+    drop(reader);
+    child.wait().context("waiting for its end")?;
+    Ok((megabytes(peak? * 1024), "VmHWM while it writes its answer".to_owned()))
+}
+
+fn fill(writer: &mut PipeWriter) -> Result<()> {
+    writer.write_all(&vec![0; PIPE]).context("filling the pipe")
+}
+
+/// The peak in KiB, once it has stayed the same for a while.
+#[expect(clippy::disallowed_methods, reason = "a real process is watched in real time")]
+fn settled_peak(process: u32) -> Result<u64> {
+    let (mut last, mut same) = (0, 0);
+    while same < 10 {
+        std::thread::sleep(Duration::from_millis(5));
+        let status =
+            fs::read_to_string(format!("/proc/{process}/status")).context("reading its status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = line
+            .and_then(|line| line.split_whitespace().next())
+            .context("it ended before it could be looked at")?;
+        let peak = peak.parse().context("reading its peak memory")?;
+        same = if peak == last { same + 1 } else { 0 };
+        last = peak;
+    }
+    Ok(last)
+}
+
+fn rerun(castle: &Path) -> Result<(f64, String)> {
+    let folder = tempfile::tempdir().context("making a folder for the state")?;
+    timed(&mut up(castle, folder.path())).context("the first `up`, which the re-runs follow")?;
+    let mut took = Vec::new();
+    for _ in 0..RERUNS {
+        took.push(milliseconds(timed(&mut up(castle, folder.path()))?));
+    }
+    let median = median(took).context("no run was made")?;
+    Ok((median, format!("whole process, median of {RERUNS}")))
+}
+
+fn rises(castle: &Path) -> Result<(f64, String)> {
+    let mut total = Duration::ZERO;
+    for _ in 0..BRING_UPS {
+        let folder = tempfile::tempdir().context("making a folder for the state")?;
+        total += timed(&mut up(castle, folder.path()))?;
+    }
+    let rate = 1.0 / (total.as_secs_f64() / f64::from(u32::try_from(BRING_UPS)?));
+    Ok((rate, format!("whole process, fresh state, {BRING_UPS} times")))
+}
+
+/// `castle up` of the embedded example at full speed.
+fn up(castle: &Path, state: &Path) -> Command {
+    let mut command = Command::new(castle);
+    command.args(["up", "--speed", "max", "--state"]).arg(state.join("state")).current_dir(state);
+    command
+}
+
+/// From start to end of a process that must succeed.
+fn timed(command: &mut Command) -> Result<Duration> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let start = talk::now();
+    let output = command.output().context("starting it")?;
+    let took = start.elapsed();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!(
+            "it ended with {}: {}",
+            output.status,
+            said.lines().last().unwrap_or("nothing was said")
+        );
+    }
+    Ok(took)
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes of programs are far below 2^52 bytes")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

@@ -1,0 +1,150 @@
+//! `cargo xtask test`: every check in order, each with its time; stops at the first failure and says what to do.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+
+use crate::talk::{self, say, seconds, table};
+use crate::{tidy, tree};
+
+/// How many tests there were.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+/// One stage of the suite.
+struct Stage {
+    name: &'static str,
+    /// What to do when it fails.
+    cure: &'static str,
+    run: fn(&Path, &mut Count) -> Result<bool>,
+}
+
+const STAGES: [Stage; 4] = [
+    Stage {
+        name: "format",
+        cure: "run `cargo fmt --all`",
+        run: |root, _| talk::runs(root, &["cargo", "fmt", "--all", "--check"]),
+    },
+    Stage {
+        name: "lints",
+        cure: "follow the lint's advice; what must stay gets `#[expect(…, reason = \"…\")]`",
+        run: |root, _| {
+            talk::runs(
+                root,
+                &[
+                    "cargo",
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--locked",
+                    "--",
+                    "-D",
+                    "warnings",
+                ],
+            )
+        },
+    },
+    Stage {
+        name: "tidy",
+        cure: "each line above says its cure; CONTRIBUTING.md has the rules",
+        run: |_, _| tidy::run(),
+    },
+    Stage {
+        name: "tests",
+        cure: "run one with `cargo test -p <package> <name>`; a changed snapshot is shown as a diff above",
+        run: test_workspace,
+    },
+];
+
+/// Runs the stages.
+pub(crate) fn run() -> Result<bool> {
+    let root = tree::root()?;
+    let (mut rows, mut count, mut broken) = (Vec::new(), Count::default(), None);
+    for stage in &STAGES {
+        if broken.is_some() {
+            rows.push(vec![stage.name.to_owned(), "not run".to_owned(), String::new()]);
+            continue;
+        }
+        say(&format!("== {}", stage.name));
+        let start = talk::now();
+        let passed = (stage.run)(&root, &mut count)?;
+        let word = if passed { "passed" } else { "failed" };
+        rows.push(vec![stage.name.to_owned(), word.to_owned(), seconds(start.elapsed())]);
+        if !passed {
+            broken = Some(stage);
+        }
+    }
+    say(&format!("\n{}\n", table(&["stage", "verdict", "took"], &rows)));
+    if let Some(stage) = broken {
+        say(&format!("{} failed: {}", stage.name, stage.cure));
+        count.failed = count.failed.max(1);
+    }
+    if count.ignored > 0 {
+        say(&format!("{} ignored", count.ignored));
+    }
+    say(&format!("{} passed, {} failed", count.passed, count.failed));
+    Ok(broken.is_none())
+}
+
+/// Unit, integration and documentation tests of the whole workspace.
+fn test_workspace(root: &Path, count: &mut Count) -> Result<bool> {
+    let words = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast"];
+    let mut child = talk::program(root, &words)?
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting cargo test")?;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line = line.context("reading what cargo test wrote")?;
+            add(&line, count);
+            say(&line);
+        }
+    }
+    Ok(child.wait().context("waiting for cargo test")?.success())
+}
+
+/// Adds the figures of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+fn add(line: &str, count: &mut Count) {
+    let Some((_, figures)) =
+        line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
+    else {
+        return;
+    };
+    for figure in figures.split("; ") {
+        let Some((Ok(number), word)) =
+            figure.split_once(' ').map(|(number, word)| (number.parse::<usize>(), word))
+        else {
+            continue;
+        };
+        match word {
+            "passed" => count.passed += number,
+            "failed" => count.failed += number,
+            "ignored" => count.ignored += number,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_add_up() {
+        let mut count = Count::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        ] {
+            add(line, &mut count);
+        }
+        assert_eq!(count, Count { passed: 4, failed: 2, ignored: 1 });
+    }
+}
