@@ -157,12 +157,12 @@ impl Config {
             check_document(document).map_err(invalid)?;
         }
         let mut config = judge(main).map_err(|problems| {
-            let list: String = problems.iter().map(|problem| format!("\t* {problem}\n")).collect();
+            let list = problems.join("\n\t* ");
             let count = match problems.len() {
                 1 => "1 error occurred".to_owned(),
                 several => format!("{several} errors occurred"),
             };
-            invalid(format!("1 error occurred:\n\t* v1alpha1.Config: {count}:\n{list}\n"))
+            invalid(format!("1 error occurred:\n\t* v1alpha1.Config: {count}:\n\t* {list}\n\n"))
         })?;
         config.take(&others);
         config.text = Text(text.to_owned());

@@ -24,7 +24,6 @@ use super::{Call, ConfigText, Member, Refusal, Reply};
 use crate::turn::{Door, Listen, Peer};
 
 /// The services of one machine as one caller may use them.
-#[must_use]
 pub fn routes(door: Arc<dyn Door>, vmid: u32, listen: Listen, peer: Option<Peer>) -> axum::Router {
     let organizations = peer.map(|peer| peer.organizations).unwrap_or_default();
     let caller = Caller { door, vmid, role: role(listen, &organizations) };

@@ -51,8 +51,8 @@ impl Bench {
         self.turn(|talos, turn| talos.call(turn, vmid, call))
     }
 
-    fn heard(&mut self, signal: Signal) {
-        self.turn(|talos, turn| talos.heard(turn, &signal));
+    fn heard(&mut self, signal: &Signal) {
+        self.turn(|talos, turn| talos.heard(turn, signal));
     }
 
     /// Lets the next thing happen; false if nothing is due.
@@ -76,7 +76,7 @@ impl Bench {
     /// Switches every machine of the spec on.
     fn start(&mut self, spec: &Spec) {
         for node in &spec.nodes {
-            self.heard(Signal::VmStarted(facts(spec, node.vmid.0, "disk-1")));
+            self.heard(&Signal::VmStarted(facts(spec, node.vmid.0, "disk-1")));
         }
     }
 
@@ -325,11 +325,11 @@ fn the_listener_changes_after_the_answer_has_left() {
 fn a_disk_remembers_and_a_new_one_does_not() {
     let (mut bench, spec) = Bench::risen(11, 1, 0);
     let address = node(&spec, 421).address;
-    bench.heard(Signal::VmStopped { vmid: 421 });
+    bench.heard(&Signal::VmStopped { vmid: 421 });
     assert_eq!(bench.signals.last(), Some(&Signal::NodeLost { name: "cp-01".to_owned() }));
     assert_eq!(bench.talos.listen(address, 50_000), None);
     assert_eq!(vip(&bench), None);
-    bench.heard(Signal::VmStarted(facts(&spec, 421, "disk-1")));
+    bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-1")));
     while bench.step() {
         let maintenance = Some(Listen::Maintenance { vmid: 421 });
         assert_ne!(bench.talos.listen(address, 50_000), maintenance, "it has a config");
@@ -340,8 +340,8 @@ fn a_disk_remembers_and_a_new_one_does_not() {
         bench.signals.iter().filter(|s| matches!(s, Signal::ClusterBorn { .. })).count()
     };
     assert_eq!(births(&bench), 1, "the same cluster came back");
-    bench.heard(Signal::VmStopped { vmid: 421 });
-    bench.heard(Signal::VmStarted(facts(&spec, 421, "disk-2")));
+    bench.heard(&Signal::VmStopped { vmid: 421 });
+    bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-2")));
     bench.settle();
     assert_eq!(bench.talos.listen(address, 50_000), Some(Listen::Maintenance { vmid: 421 }));
     assert!(bench.talos.etcds.is_empty());
@@ -355,8 +355,8 @@ fn power_lost_in_the_middle_loses_the_bootstrap() {
     bench.configure(&spec, 421);
     bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
     bench.call(421, Call::Bootstrap).unwrap();
-    bench.heard(Signal::VmStopped { vmid: 421 });
-    bench.heard(Signal::VmStarted(facts(&spec, 421, "disk-1")));
+    bench.heard(&Signal::VmStopped { vmid: 421 });
+    bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-1")));
     bench.settle();
     assert_eq!(bench.call(421, Call::EtcdMembers), Err(Refusal::Waits));
     assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Bootstrapped));
@@ -367,13 +367,13 @@ fn the_shared_address_moves_when_its_lease_runs_out() {
     let (mut bench, _) = Bench::risen(9, 3, 0);
     let Some(Listen::KubeApi { vmid: holder }) = vip(&bench) else { panic!("no holder") };
     let at = bench.now;
-    bench.heard(Signal::VmStopped { vmid: holder });
+    bench.heard(&Signal::VmStopped { vmid: holder });
     assert_eq!(vip(&bench), None);
     bench.settle();
     let Some(Listen::KubeApi { vmid: next }) = vip(&bench) else { panic!("no new holder") };
     assert_ne!(next, holder);
     assert_eq!(bench.now - at, 62_000);
-    bench.heard(Signal::VmDestroyed { vmid: holder });
+    bench.heard(&Signal::VmDestroyed { vmid: holder });
     assert_eq!(bench.members(next).len(), 3, "a destroyed machine stays a member");
 }
 
