@@ -1,14 +1,16 @@
-//! The steps of this layer. (Being built.)
+//! The steps of this part. (Being built.)
+
+use std::sync::Arc;
 
 use castle_engine::Graph;
 use castle_model::{Spec, StepDecl};
-use castle_platforms::Site;
+use castle_wire::World;
 
-/// The steps of this layer.
+/// The steps of this part.
 #[must_use]
 pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
     Vec::new()
 }
 
-/// Adds the steps of this layer.
-pub fn build(_site: &Site, _graph: &mut Graph) {}
+/// Adds the steps of this part.
+pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}

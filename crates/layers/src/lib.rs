@@ -10,9 +10,12 @@ pub mod networking;
 pub mod secrets;
 pub mod storage;
 
+use std::sync::Arc;
+
 use castle_engine::Graph;
+use castle_infisical::Credentials;
 use castle_model::{Spec, StepDecl};
-use castle_platforms::Site;
+use castle_wire::World;
 
 /// Every step of a castle, the platform's included.
 #[must_use]
@@ -29,16 +32,16 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     .concat()
 }
 
-/// Every step of a castle with the code behind it.
+/// Every step of a castle with the code behind it. The identity is the one that reads the secret source.
 #[must_use]
-pub fn build(site: &Site) -> Graph {
+pub fn build(spec: &Arc<Spec>, world: &World, identity: Credentials) -> Graph {
     let mut graph = Graph::new();
-    secrets::build(site, &mut graph);
-    castle_platforms::build(site, &mut graph);
-    engine::build(site, &mut graph);
-    networking::build(site, &mut graph);
-    storage::build(site, &mut graph);
-    gitops::build(site, &mut graph);
-    extra::build(site, &mut graph);
+    secrets::build(&mut graph, spec, world, identity);
+    castle_platforms::build(&mut graph, spec, world);
+    engine::build(&mut graph, spec, world);
+    networking::build(&mut graph, spec, world);
+    storage::build(&mut graph, spec, world);
+    gitops::build(&mut graph, spec, world);
+    extra::build(&mut graph, spec, world);
     graph
 }

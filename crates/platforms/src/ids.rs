@@ -15,30 +15,6 @@ pub fn secrets_escrow() -> StepId {
     StepId::new("secrets", "escrow")
 }
 
-/// Lists the guests that are there and tells ours from others'.
-#[must_use]
-pub fn inventory() -> StepId {
-    StepId::new("platform", "inventory")
-}
-
-/// Judges the host before anything is made on it.
-#[must_use]
-pub fn preflight() -> StepId {
-    StepId::new("platform", "preflight")
-}
-
-/// Brings the Talos image to the image storage.
-#[must_use]
-pub fn image() -> StepId {
-    StepId::new("platform", "image")
-}
-
-/// Makes one VM and starts it.
-#[must_use]
-pub fn vm(node: &NodeSpec) -> StepId {
-    StepId::of("platform", "vm", node.name.as_str())
-}
-
 /// Gives one machine its configuration.
 #[must_use]
 pub fn config(node: &NodeSpec) -> StepId {

@@ -1,7 +1,8 @@
-//! The platform layer: machines on Proxmox, Talos on them, one etcd, a VIP, Ready nodes.
+//! Where machines come from: the steps that turn a host and a castle file into Ready nodes of one cluster.
 //!
-//! Each module has `declare` (pure: what steps there are, with their needs) and `build` (the same steps with
-//! the code behind them). What one step hands to another is in [`outputs`], step names are in [`ids`].
+//! [`proxmox`] makes the VMs, [`talos`] makes one cluster of them, [`nodes`] proves that it can carry work. [`handed`]
+//! names what these steps, and those of the secrets layer below them, hand to the steps above; [`ids`] are the names of
+//! steps that others need. Steps here speak through the clients; nothing here speaks to the wire itself.
 //!
 //! ```text
 //! secrets/read ─▶ inventory ─▶ secrets/escrow ─┐
@@ -9,17 +10,17 @@
 //!                                                                        └─▶ vip ─▶ access ─▶ nodes
 //! ```
 
+pub mod handed;
 pub mod ids;
 pub mod nodes;
-pub mod outputs;
 pub mod proxmox;
-pub mod site;
 pub mod talos;
+
+use std::sync::Arc;
 
 use castle_engine::Graph;
 use castle_model::{Spec, StepDecl};
-
-pub use site::Site;
+use castle_wire::World;
 
 /// Every step of the platform layer.
 #[must_use]
@@ -28,8 +29,8 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 }
 
 /// Adds every step of the platform layer, with the code behind it.
-pub fn build(site: &Site, graph: &mut Graph) {
-    proxmox::build(site, graph);
-    talos::build(site, graph);
-    nodes::build(site, graph);
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    proxmox::build(graph, spec, world);
+    talos::build(graph, spec, world);
+    nodes::build(graph, spec, world);
 }

@@ -1,9 +1,10 @@
-//! The steps of this part of the platform. (Being built.)
+//! The steps of this part. (Being built.)
+
+use std::sync::Arc;
 
 use castle_engine::Graph;
 use castle_model::{Spec, StepDecl};
-
-use crate::site::Site;
+use castle_wire::World;
 
 /// The steps of this part.
 #[must_use]
@@ -12,4 +13,4 @@ pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
 }
 
 /// Adds the steps of this part.
-pub fn build(_site: &Site, _graph: &mut Graph) {}
+pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}
