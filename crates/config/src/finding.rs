@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use castle_model::secret::REDACTED;
 use serde::Serialize;
 
 use crate::limits::MAX_FINDINGS;
+use crate::secrets::find_secrets;
 
 /// How grave a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -111,6 +113,17 @@ impl Finding {
         self
     }
 
+    /// Takes secrets out of every sentence: a name that is repeated in one may be anything.
+    fn redact(&mut self) {
+        let related = self.related.iter_mut().map(|r| &mut r.label);
+        let own = [&mut self.title, &mut self.label].into_iter().chain(&mut self.notes);
+        for text in own.chain(&mut self.help).chain(related) {
+            for (range, _) in find_secrets(text).into_iter().rev() {
+                text.replace_range(range, REDACTED);
+            }
+        }
+    }
+
     /// Forbids to print what stands at the place.
     pub(crate) fn hidden(mut self) -> Self {
         self.secret = true;
@@ -163,6 +176,7 @@ impl Findings {
         }
         for finding in &mut self.list {
             file.clone_into(&mut finding.file);
+            finding.redact();
         }
         self.list
     }

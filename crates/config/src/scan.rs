@@ -10,8 +10,8 @@ use crate::limits::{MAX_DEPTH, MAX_SETTINGS};
 enum Inside<'t> {
     /// A bracket, brace, parenthesis or template sequence.
     Bracket,
-    /// A quoted string.
-    Quoted,
+    /// A quoted string that begins at this byte.
+    Quoted(usize),
     /// A heredoc, until a line that holds this word alone.
     Heredoc(&'t str),
 }
@@ -22,11 +22,12 @@ struct Walk<'t> {
     at: usize,
     inside: Vec<Inside<'t>>,
     settings: usize,
+    unclosed: Vec<usize>,
 }
 
 impl<'t> Walk<'t> {
     fn new(text: &'t str, at: usize) -> Self {
-        Self { text, at, inside: Vec::new(), settings: 0 }
+        Self { text, at, inside: Vec::new(), settings: 0, unclosed: Vec::new() }
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -37,7 +38,7 @@ impl<'t> Walk<'t> {
     fn step(&mut self) {
         match self.inside.last().copied() {
             None | Some(Inside::Bracket) => self.step_code(),
-            Some(Inside::Quoted) => self.step_quoted(),
+            Some(Inside::Quoted(start)) => self.step_quoted(start),
             Some(Inside::Heredoc(word)) => self.step_heredoc(word),
         }
     }
@@ -50,7 +51,7 @@ impl<'t> Walk<'t> {
             b'/' if rest.starts_with(b"/*") => {
                 self.at += find(rest, b"*/").map_or(rest.len(), |end| end + 2);
             }
-            b'"' => self.enter(Inside::Quoted, 1),
+            b'"' => self.enter(Inside::Quoted(self.at), 1),
             b'{' | b'[' | b'(' => self.enter(Inside::Bracket, 1),
             b'}' | b']' | b')' => {
                 self.inside.pop();
@@ -67,14 +68,18 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn step_quoted(&mut self) {
+    fn step_quoted(&mut self, start: usize) {
         let rest = self.rest();
         match rest[0] {
             b'\\' => self.at += 2,
-            // A quoted string ends with its line; the parser says so too.
-            b'"' | b'\n' => {
+            b'"' => {
                 self.inside.pop();
                 self.at += 1;
+            }
+            // A quoted string ends with its line, whatever the parser would make of it.
+            b'\n' => {
+                self.inside.pop();
+                self.unclosed.push(start);
             }
             _ => self.step_template(rest),
         }
@@ -82,16 +87,18 @@ impl<'t> Walk<'t> {
 
     fn step_heredoc(&mut self, word: &str) {
         let rest = self.rest();
-        let line = self.text[..self.at].ends_with('\n');
-        let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-        let ends =
-            |tail: &[u8]| tail.first().is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-        if line && rest[blank..].starts_with(word.as_bytes()) && ends(&rest[blank + word.len()..]) {
-            self.inside.pop();
-            self.at += blank + word.len();
-        } else {
-            self.step_template(rest);
+        let line_start = self.at == 0 || self.text.as_bytes()[self.at - 1] == b'\n';
+        if line_start {
+            let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+            let after = rest[blank..].strip_prefix(word.as_bytes());
+            let word_end = |b: &u8| !b.is_ascii_alphanumeric() && *b != b'_';
+            if after.is_some_and(|after| after.first().is_none_or(word_end)) {
+                self.inside.pop();
+                self.at += blank + word.len();
+                return;
+            }
         }
+        self.step_template(rest);
     }
 
     fn step_template(&mut self, rest: &[u8]) {
@@ -136,6 +143,15 @@ pub(crate) fn guard(text: &str) -> Option<Finding> {
     None
 }
 
+/// Where quoted strings begin that are not closed on their line.
+pub(crate) fn unclosed_quotes(text: &str) -> Vec<usize> {
+    let mut walk = Walk::new(text, 0);
+    while !walk.over() {
+        walk.step();
+    }
+    walk.unclosed
+}
+
 /// Where the value that begins at `from` ends: the first line end outside of any bracket, string or heredoc.
 /// None if it does not end before the text does.
 pub(crate) fn value_end(text: &str, from: usize) -> Option<usize> {
@@ -144,13 +160,7 @@ pub(crate) fn value_end(text: &str, from: usize) -> Option<usize> {
         if walk.inside.is_empty() && matches!(walk.rest()[0], b'\n' | b'}' | b']' | b')') {
             return Some(walk.at);
         }
-        let at = walk.at;
-        let comment = walk.inside.is_empty() && matches!(walk.rest()[0], b'#' | b'/');
         walk.step();
-        // An unclosed string at the outermost level ends with its line.
-        if walk.inside.is_empty() && !comment && text.as_bytes()[at] == b'\n' {
-            return Some(at);
-        }
     }
     None
 }
@@ -162,6 +172,15 @@ pub(crate) fn line_around(text: &str, at: usize) -> Range<usize> {
     let start = bytes[..at].iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
     let end = bytes[at..].iter().position(|b| *b == b'\n').map_or(text.len(), |i| at + i);
     start..end
+}
+
+/// The nearest start of a character at or before a byte.
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 fn line_length(rest: &[u8]) -> usize {
@@ -212,6 +231,11 @@ mod tests {
     fn too_many_settings_are_refused() {
         let found = guard(&"a=1\n".repeat(5000)).unwrap();
         assert_eq!((found.code, found.place.unwrap().start), ("C0009", 4 * 4096 + 1));
+    }
+
+    #[test]
+    fn quotes_must_be_closed_on_their_line() {
+        assert_eq!(unclosed_quotes("a = \"x\"\nb = \"y\nc = \"${\n1}\"\n# \"\nd = \"\n"), [12, 35]);
     }
 
     #[test]
