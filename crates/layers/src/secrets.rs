@@ -9,34 +9,23 @@ use std::sync::{Arc, OnceLock};
 use castle_engine::Graph;
 use castle_infisical::{Credentials, Infisical, InfisicalError, Place};
 use castle_model::spec::EscrowAfterDown;
-use castle_model::{Failure, Spec, StepDecl, StepId};
+use castle_model::{Failure, Spec, StepDecl};
+use castle_platforms::ids::{secrets_escrow, secrets_read};
 use castle_platforms::proxmox::{inventory_id, preflight_id};
 use castle_wire::World;
 
 pub mod escrow;
 pub mod read;
 
-/// The step that reads every required key.
-#[must_use]
-pub fn read_id() -> StepId {
-    StepId::new("secrets", "read")
-}
-
-/// The step that settles which life the castle is in and keeps its Talos secrets.
-#[must_use]
-pub fn escrow_id() -> StepId {
-    StepId::new("secrets", "escrow")
-}
-
 /// Declares the steps of this layer.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     let host = &spec.secrets.host;
-    let escrow = StepDecl::new(escrow_id(), format!("Talos secrets in {host}"), "escrow")
+    let escrow = StepDecl::new(secrets_escrow(), format!("Talos secrets in {host}"), "escrow")
         .needs([inventory_id(), preflight_id()])
         .weight(500);
     vec![
-        StepDecl::new(read_id(), format!("secrets from {host}"), "read")
+        StepDecl::new(secrets_read(), format!("secrets from {host}"), "read")
             .weight(300)
             .always()
             .nothing_to_undo("it only reads"),
@@ -50,16 +39,16 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 }
 
 /// Adds the steps of this layer to a graph.
-pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, credentials: &Credentials) {
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, identity: Credentials) {
     let vault = Arc::new(Vault {
         spec: spec.clone(),
         world: world.clone(),
-        credentials: credentials.clone(),
+        credentials: identity,
         client: OnceLock::new(),
         project: OnceLock::new(),
     });
     for decl in declare(spec) {
-        if decl.id == read_id() {
+        if decl.id == secrets_read() {
             graph.add(decl, read::Read(vault.clone()));
         } else {
             graph.add(decl, escrow::Escrow(vault.clone()));
