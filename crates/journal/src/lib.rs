@@ -1,1 +1,39 @@
-//! Placeholder.
+//! The durable memory of runs: one append-only journal per layer, one for the runs, in a locked folder.
+//!
+//! Start at [`StateRoot`] (the folder, its lock, its modes), then [`Journals`] (append, commit, records),
+//! then [`transition`] (the one function that says what a record means, live and in replay).
+//!
+//! ```text
+//!   append(record) --transition--> fold in memory, line in a buffer
+//!   commit()       --write, fsync--> every dirty file; only now may the announced act begin
+//!   open()         --read, check sums, chain, heads--> the same fold by the same transition
+//! ```
+//!
+//! This room must never know a vendor, hold a secret, read a clock or guess over a damaged entry.
+//! Every file it writes is described in `docs/reference/state.md`.
+
+mod audit;
+mod disk;
+mod entry;
+mod error;
+mod journals;
+mod memory;
+mod place;
+mod record;
+mod records;
+mod replay;
+mod root;
+mod state;
+
+pub use disk::Disk;
+pub use entry::{Entry, Head, SCHEMA};
+pub use error::{Corruption, StateError, Torn};
+pub use journals::{Journals, Start};
+pub use memory::MemoryDisk;
+pub use record::Record;
+pub use records::{Records, RunRecord};
+pub use root::{Holder, Peek, StateRoot};
+pub use state::{Illegal, StepState, transition};
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ impl Deadlines {
             .or_else(|| entry.and_then(|e| self.0.get(e.layer)))
             .copied()
             .or_else(|| entry.map(|e| Duration::from_secs(e.seconds)))
-            .unwrap_or(Duration::from_secs(300))
+            .unwrap_or(Duration::from_mins(5))
     }
 }
 
@@ -79,12 +79,12 @@ mod tests {
     #[test]
     fn the_nearer_setting_wins() {
         let mut set = Deadlines::default();
-        assert_eq!(set.get("vip"), Duration::from_secs(300));
+        assert_eq!(set.get("vip"), Duration::from_mins(5));
         set.0.insert("platform".into(), Duration::from_secs(7));
         assert_eq!(set.get("vip"), Duration::from_secs(7));
         set.0.insert("vip".into(), Duration::from_secs(9));
         assert_eq!(set.get("vip"), Duration::from_secs(9));
-        assert_eq!(set.get("pool"), Duration::from_secs(120));
+        assert_eq!(set.get("pool"), Duration::from_mins(2));
     }
 
     #[test]

@@ -1,0 +1,193 @@
+//! What the host is and has: versions, nodes, storages, networks, permissions.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client::{Proxmox, ProxmoxError};
+use crate::form::segment;
+use crate::lenient;
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+/// A node of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct NodeEntry {
+    /// Its name.
+    pub node: String,
+    /// `online`, `offline` or `unknown`.
+    #[serde(default)]
+    pub status: String,
+}
+
+/// What a node has and uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostStatus {
+    /// Memory in bytes.
+    pub memory_total: u64,
+    /// Memory that is not in use, in bytes.
+    pub memory_free: u64,
+    /// Processors.
+    pub processors: u64,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    memory: Memory,
+    #[serde(default)]
+    cpuinfo: Processors,
+}
+
+#[derive(Deserialize)]
+struct Memory {
+    #[serde(default, deserialize_with = "lenient::number")]
+    total: u64,
+    #[serde(default, deserialize_with = "lenient::number")]
+    free: u64,
+    #[serde(default, deserialize_with = "lenient::number")]
+    available: u64,
+}
+
+#[derive(Default, Deserialize)]
+struct Processors {
+    #[serde(default, deserialize_with = "lenient::number")]
+    cpus: u64,
+}
+
+/// A storage as one node sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Storage {
+    /// Its name.
+    #[serde(default)]
+    pub storage: String,
+    /// The kinds of content that it takes, separated by commas.
+    #[serde(default)]
+    pub content: String,
+    /// Whether it is switched on.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    pub enabled: bool,
+    /// Whether it can be used now.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    pub active: bool,
+    /// Its size in bytes.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub total: u64,
+    /// What is left of it, in bytes.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub avail: u64,
+}
+
+impl Storage {
+    /// Whether it takes this kind of content.
+    #[must_use]
+    pub fn takes(&self, content: &str) -> bool {
+        self.content.split(',').any(|kind| kind.trim() == content)
+    }
+}
+
+#[derive(Deserialize)]
+struct Interface {
+    iface: String,
+    #[serde(default)]
+    r#type: String,
+}
+
+impl Proxmox {
+    /// The version of Proxmox VE.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer or refuses the token.
+    pub async fn version(&self) -> Result<String, ProxmoxError> {
+        Ok(self.get::<Version>("/version", &[]).await?.version)
+    }
+
+    /// The nodes of the cluster, by name.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn nodes(&self) -> Result<Vec<NodeEntry>, ProxmoxError> {
+        let mut nodes: Vec<NodeEntry> = self.get("/nodes", &[]).await?;
+        nodes.sort_by(|a, b| a.node.cmp(&b.node));
+        Ok(nodes)
+    }
+
+    /// What a node has and uses.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer, or the token may not look.
+    pub async fn node_status(&self, node: &str) -> Result<HostStatus, ProxmoxError> {
+        let status: Status = self.get(&format!("/nodes/{}/status", segment(node)), &[]).await?;
+        Ok(HostStatus {
+            memory_total: status.memory.total,
+            memory_free: status.memory.free.max(status.memory.available),
+            processors: status.cpuinfo.cpus,
+        })
+    }
+
+    /// The storages that a node sees and the token may use, by name.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn storages(&self, node: &str) -> Result<Vec<Storage>, ProxmoxError> {
+        let path = format!("/nodes/{}/storage", segment(node));
+        let mut storages: Vec<Storage> = self.get(&path, &[]).await?;
+        storages.sort_by(|a, b| a.storage.cmp(&b.storage));
+        Ok(storages)
+    }
+
+    /// How one storage stands on a node.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer or does not know the storage.
+    pub async fn storage_status(&self, node: &str, storage: &str) -> Result<Storage, ProxmoxError> {
+        let path = format!("/nodes/{}/storage/{}/status", segment(node), segment(storage));
+        let mut found: Storage = self.get(&path, &[]).await?;
+        storage.clone_into(&mut found.storage);
+        Ok(found)
+    }
+
+    /// The names of a node's bridges.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn bridges(&self, node: &str) -> Result<Vec<String>, ProxmoxError> {
+        let path = format!("/nodes/{}/network", segment(node));
+        let found: Vec<Interface> = self.get(&path, &[("type", "any_bridge".to_owned())]).await?;
+        let is_bridge = |i: &Interface| {
+            i.r#type.is_empty() || i.r#type.to_lowercase().contains("bridge") || i.r#type == "vnet"
+        };
+        let mut names: Vec<String> = found.into_iter().filter(is_bridge).map(|i| i.iface).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The token's privileges by path.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn permissions(&self) -> Result<BTreeMap<String, Vec<String>>, ProxmoxError> {
+        let found: BTreeMap<String, BTreeMap<String, Value>> =
+            self.get("/access/permissions", &[]).await?;
+        Ok(found.into_iter().map(|(path, rights)| (path, rights.into_keys().collect())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storage_takes_what_it_lists() {
+        let storage: Storage = serde_json::from_str(
+            r#"{"storage":"local","content":"iso,import, vztmpl","enabled":1,"active":"1","total":"1000","avail":10}"#,
+        )
+        .unwrap();
+        assert!(storage.takes("import") && storage.takes("vztmpl") && !storage.takes("images"));
+        assert!(storage.enabled && storage.active);
+        assert_eq!((storage.total, storage.avail), (1000, 10));
+    }
+}

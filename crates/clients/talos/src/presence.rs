@@ -1,0 +1,74 @@
+//! Who answers at an address: nobody, a machine without a config, a machine of ours, or somebody else.
+
+use std::net::Ipv4Addr;
+
+use castle_model::Class;
+use castle_wire::{ConnectError, World};
+
+use crate::access::TalosAccess;
+use crate::client::{Talos, TalosError};
+
+/// What was found at an address.
+pub enum Presence {
+    /// Nobody answers, or not now.
+    Silent {
+        /// What was seen.
+        why: String,
+    },
+    /// A machine in maintenance mode: it has no config and takes one from anybody.
+    Maintenance(Talos),
+    /// A machine of our cluster: both sides have proven who they are.
+    Ours(Talos),
+    /// A machine with a config of another cluster.
+    Foreign {
+        /// What was seen.
+        why: String,
+    },
+}
+
+impl Presence {
+    /// Looks who answers. It asks for nothing but a version.
+    pub async fn look(world: &World, address: Ipv4Addr, access: Option<&TalosAccess>) -> Self {
+        if let Some(access) = access {
+            match secure(world, address, access).await {
+                Ok(talos) => return Self::Ours(talos),
+                // Whoever answered showed a certificate of another authority: a machine in maintenance mode does, too.
+                Err(error) if is_stranger(&error) => {}
+                Err(error) => return Self::Silent { why: words(&error) },
+            }
+        }
+        match maintenance(world, address).await {
+            Ok(talos) => Self::Maintenance(talos),
+            Err(error) if error.class().0 == Class::Denied => Self::Foreign { why: words(&error) },
+            Err(error) => Self::Silent { why: words(&error) },
+        }
+    }
+}
+
+async fn secure(
+    world: &World,
+    address: Ipv4Addr,
+    access: &TalosAccess,
+) -> Result<Talos, TalosError> {
+    let talos = Talos::secure(world, address, access).await?;
+    talos.version().await?;
+    Ok(talos)
+}
+
+async fn maintenance(world: &World, address: Ipv4Addr) -> Result<Talos, TalosError> {
+    let talos = Talos::maintenance(world, address).await?;
+    // The stage, not the version: Talos 1.12 keeps its version to itself in maintenance mode.
+    talos.machine_status().await?;
+    Ok(talos)
+}
+
+fn is_stranger(error: &TalosError) -> bool {
+    match error {
+        TalosError::Connect { source: ConnectError::Tls { .. }, .. } => true,
+        other => other.class().0 == Class::Denied,
+    }
+}
+
+fn words(error: &TalosError) -> String {
+    castle_wire::failure::chain(error)
+}

@@ -1,0 +1,230 @@
+//! From what was read to a [`Spec`]: judges what concerns several blocks, then puts the spec together.
+
+use castle_model::Spec;
+use castle_model::name::check_label;
+use castle_model::spec::{
+    EngineSpec, EscrowAfterDown, GitopsSpec, NetworkingSpec, PlatformSpec, SecretsSpec,
+    StorageSpec, Trust, Version,
+};
+
+use crate::Sources;
+use crate::convert::Located;
+use crate::finding::{Finding, Findings};
+use crate::machines::{self, Group};
+use crate::reader::Contents;
+use crate::{layers, network, versions};
+
+/// What Longhorn needs on each machine.
+const LONGHORN_EXTENSIONS: [&str; 2] = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"];
+
+/// Judges a castle and makes its spec; none if something that it needs is wrong.
+pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings) -> Option<Spec> {
+    name(castle, findings);
+    versions::judge(castle, findings);
+    let trust = trust(castle, findings);
+    let groups = machines::read(castle, findings);
+    same_names(&groups, findings);
+    network::judge(castle, &groups, findings);
+    network::vmids(castle, &groups, findings);
+    let storage = storage(castle, &groups, findings);
+    let layers = layers::read(castle, sources, findings);
+    let deadlines = layers::deadlines(castle, findings);
+    Some(Spec {
+        name: castle.label.as_ref()?.value.parse().ok()?,
+        talos: castle.plain::<Version>("talos")?,
+        kubernetes: castle.plain::<Version>("kubernetes")?,
+        secrets: secrets(castle.block("secrets")?)?,
+        platform: platform(castle.block("platform")?, trust?)?,
+        network: network::spec(castle.block("network")?)?,
+        nodes: groups.into_iter().flat_map(|g| g.nodes).collect(),
+        engine: EngineSpec { enabled: enabled(castle, "engine") },
+        networking: NetworkingSpec { enabled: enabled(castle, "networking") },
+        storage,
+        gitops: gitops(castle.block("gitops"))?,
+        layers,
+        deadlines,
+    })
+}
+
+fn name(castle: &Contents, findings: &mut Findings) {
+    let Some(name) = &castle.label else { return };
+    if let Err(reason) = check_label(&name.value) {
+        let finding =
+            Finding::error("C0401", "this is not a name of a castle").at(&name.range, "the name");
+        findings.add(
+            finding
+                .note(reason.to_string())
+                .note("it becomes part of host names, so it follows RFC 1123")
+                .help("use a-z, 0-9 and `-`, such as \"blue\""),
+        );
+    }
+}
+
+fn enabled(castle: &Contents, keyword: &str) -> bool {
+    castle.block(keyword).is_none_or(|block| block.plain("enabled") == Some(true))
+}
+
+fn secrets(block: &Contents) -> Option<SecretsSpec> {
+    let require: Vec<Located<String>> = block.plain("require")?;
+    Some(SecretsSpec {
+        host: block.plain("host")?,
+        project: block.plain("project")?,
+        environment: block.plain("environment")?,
+        path: block.plain("path")?,
+        require: require.into_iter().map(|k| k.value).collect(),
+        escrow: match block.plain::<String>("escrow")?.as_str() {
+            "keep" => EscrowAfterDown::Keep,
+            _ => EscrowAfterDown::Remove,
+        },
+    })
+}
+
+fn trust(castle: &Contents, findings: &mut Findings) -> Option<Trust> {
+    let block = castle.block("platform")?;
+    let (fingerprint, ca) = (block.get::<String>("fingerprint"), block.get::<String>("ca"));
+    Some(match (fingerprint, ca) {
+        (Some(fingerprint), Some(ca)) => {
+            findings.add(
+                Finding::error("C0111", "both `fingerprint` and `ca` are given")
+                    .at(&ca.range, "the authority")
+                    .related(&fingerprint.range, "the fingerprint")
+                    .note("a certificate is verified in one way, and the file does not say which")
+                    .help("keep `ca` if the certificate is renewed from time to time, else `fingerprint`"),
+            );
+            return None;
+        }
+        (Some(fingerprint), None) => Trust::Fingerprint(fingerprint.value),
+        (None, Some(ca)) => Trust::Authority(ca.value),
+        (None, None) => Trust::System,
+    })
+}
+
+fn platform(block: &Contents, trust: Trust) -> Option<PlatformSpec> {
+    let extensions: Vec<Located<String>> = block.plain("extensions")?;
+    let mut extensions: Vec<String> = extensions.into_iter().map(|e| e.value).collect();
+    extensions.sort();
+    Some(PlatformSpec {
+        endpoint: block.plain("endpoint")?,
+        trust,
+        token_id: block.plain("token_id")?,
+        token_secret: block.plain("token_secret")?,
+        node: block.plain("node")?,
+        storage: block.plain("storage")?,
+        image_storage: block.plain("image_storage")?,
+        bridge: block.plain("bridge")?,
+        vmids: block.plain("vmids")?,
+        extensions,
+    })
+}
+
+fn gitops(block: Option<&Contents>) -> Option<GitopsSpec> {
+    let Some(block) = block else {
+        return Some(GitopsSpec {
+            enabled: false,
+            url: String::new(),
+            branch: "main".to_owned(),
+            path: String::new(),
+            token: None,
+            vars: std::collections::BTreeMap::new(),
+        });
+    };
+    Some(GitopsSpec {
+        enabled: block.plain("enabled")?,
+        url: block.plain("url")?,
+        branch: block.plain("branch")?,
+        path: block.plain("path")?,
+        token: block.plain("token"),
+        vars: block.plain("vars")?,
+    })
+}
+
+/// Two roles with one beginning would give two machines one name.
+fn same_names(groups: &[Group], findings: &mut Findings) {
+    let [one, other] = groups else { return };
+    if one.prefix.0 == other.prefix.0 && one.count.unwrap_or(0) > 0 && other.count.unwrap_or(0) > 0
+    {
+        let title = format!("{} and {} machines have the same names", one.label(), other.label());
+        findings.add(
+            Finding::error("C0508", title)
+                .at(&other.prefix.1, format!("`{}-01` and so on", other.prefix.0))
+                .related(&one.prefix.1, "the same")
+                .help("give one of the two another `name_prefix`"),
+        );
+    }
+}
+
+/// How many machines carry volumes: those with a disk for it, else the workers, else the control planes.
+fn storage_machines(groups: &[Group]) -> Option<(u32, &'static str)> {
+    if groups.is_empty() || groups.iter().any(|g| g.count.is_none()) {
+        return None;
+    }
+    let sum = |wanted: &dyn Fn(&Group) -> bool| {
+        groups.iter().filter(|g| wanted(g)).filter_map(|g| g.count).sum()
+    };
+    let with_disk: u32 = sum(&|g| g.data_disk);
+    let workers: u32 = sum(&|g| g.label() == "worker");
+    Some(match (with_disk, workers) {
+        (0, 0) => (sum(&|_| true), "control planes"),
+        (0, workers) => (workers, "workers"),
+        (with_disk, _) => (with_disk, "machines with a `data_disk`"),
+    })
+}
+
+fn storage(castle: &Contents, groups: &[Group], findings: &mut Findings) -> StorageSpec {
+    let enabled = enabled(castle, "storage");
+    let block = castle.block("storage");
+    let replicas = block.and_then(|b| b.get::<i64>("replicas"));
+    let machines = storage_machines(groups);
+    let usual = machines.map_or(2, |(count, _)| count.clamp(1, 2));
+    if let (true, Some(replicas), Some((count, which))) = (enabled, &replicas, machines)
+        && replicas.value > i64::from(count)
+    {
+        let title = format!("{} copies of each volume on {count} {which}", replicas.value);
+        findings.add(
+            Finding::error("C0801", title)
+                .at(&replicas.range, "more copies than machines")
+                .note(
+                    "each copy needs a machine of its own, so volumes would stay degraded for ever",
+                )
+                .help(format!(
+                    "set replicas = {}, or add machines with a `data_disk`",
+                    count.max(1)
+                )),
+        );
+    }
+    if let (true, Some((count, which))) = (enabled, machines)
+        && !groups.iter().any(|g| g.data_disk && g.count.unwrap_or(0) > 0)
+        && count > 0
+    {
+        let range = block.map_or(&castle.header, |b| &b.header);
+        findings.add(
+            Finding::warning("C0802", "no machine has a disk for volumes")
+                .at(range, "Longhorn is installed")
+                .note(format!("volumes then live on the system disks of the {which}, beside images and logs"))
+                .help("give the workers a `data_disk`, or set `enabled = false` in storage \"longhorn\""),
+        );
+    }
+    extensions(castle, enabled, findings);
+    let replicas = replicas.and_then(|r| u32::try_from(r.value).ok()).unwrap_or(usual);
+    StorageSpec { enabled, replicas }
+}
+
+fn extensions(castle: &Contents, longhorn: bool, findings: &mut Findings) {
+    let Some(list) =
+        castle.block("platform").and_then(|p| p.get::<Vec<Located<String>>>("extensions"))
+    else {
+        return;
+    };
+    for needed in LONGHORN_EXTENSIONS {
+        if longhorn && !list.value.iter().any(|e| e.value == needed) {
+            findings.add(
+                Finding::error("C0803", format!("Longhorn needs the extension `{needed}`"))
+                    .at(&list.range, "not among these")
+                    .note("without it volumes can not be attached on Talos")
+                    .help(format!(
+                        "add \"{needed}\", or set `enabled = false` in storage \"longhorn\""
+                    )),
+            );
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The written forms of single values: lengths of time, addresses of servers, paths, fingerprints and the like.
+
+use std::time::Duration;
+
+use castle_model::VmId;
+use castle_model::name::check_label;
+
+use crate::function;
+
+/// Checks a name as Proxmox takes it.
+pub(crate) fn check_word(text: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match text.chars().find(|c| !allowed(*c)) {
+        Some(c) => Err(format!("`{c}` is not allowed")),
+        None if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) => {
+            Err("it must begin with a letter or digit".to_owned())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks a key of the secret source.
+pub(crate) fn check_key(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err("a key is empty".to_owned());
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match text.chars().find(|c| !allowed(*c)) {
+        Some(c) => Err(format!("`{c}` is not allowed in a key (letters, digits, `-`, `_`, `.`)")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn check_host(text: &str) -> Result<(), String> {
+    let label = |part: &str| check_label(&part.to_ascii_lowercase()).is_ok();
+    let good = text.parse::<std::net::IpAddr>().is_ok()
+        || (text.len() <= 253 && text.split('.').all(label));
+    if good { Ok(()) } else { Err(format!("`{text}` is neither a host name nor an address")) }
+}
+
+pub(crate) fn vmids(text: &str) -> Result<(VmId, VmId), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let parse = |part: &str| {
+        let part = part.trim();
+        part.parse::<u32>().map_err(|_| format!("`{part}` is not a VM id"))
+    };
+    let (first, last) = (parse(first)?, parse(last)?);
+    if first > last {
+        return Err(format!("{first} comes after {last}"));
+    }
+    for id in [first, last] {
+        if !(VmId::MIN..=VmId::MAX).contains(&VmId(id)) {
+            return Err(format!(
+                "{id} is not a VM id: Proxmox takes {} to {}",
+                VmId::MIN,
+                VmId::MAX
+            ));
+        }
+    }
+    Ok((VmId(first), VmId(last)))
+}
+
+/// Reads `90s`, `5m`, `1h30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let nonsense = || format!("`{text}` is not a length of time (write it as 90s, 5m or 1h30m)");
+    let (mut seconds, mut rest, mut last) = (0_u64, text.trim(), 0);
+    while !rest.is_empty() {
+        let split = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(nonsense)?;
+        let number: u64 = rest[..split].parse().map_err(|_| nonsense())?;
+        let (rank, unit) = match rest.as_bytes()[split] {
+            b'h' => (1, 3600),
+            b'm' => (2, 60),
+            b's' => (3, 1),
+            _ => return Err(nonsense()),
+        };
+        if rank <= last {
+            return Err(nonsense());
+        }
+        last = rank;
+        let part = number.checked_mul(unit).ok_or_else(nonsense)?;
+        seconds = seconds.checked_add(part).ok_or_else(nonsense)?;
+        rest = &rest[split + 1..];
+    }
+    match seconds {
+        0 if last == 0 => Err(nonsense()),
+        0 => Err("nothing can be waited for in no time".to_owned()),
+        1..=86_400 => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("`{text}` is more than a day")),
+    }
+}
+
+/// Splits an https address into what follows the scheme.
+pub(crate) fn https(text: &str) -> Result<&str, String> {
+    let Some(rest) = text.strip_prefix("https://") else {
+        return Err(match text.split_once("://") {
+            Some((scheme, _)) => format!("`{scheme}` is not `https`"),
+            None => "it does not begin with `https://`".to_owned(),
+        });
+    };
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("it holds white space".to_owned());
+    }
+    if rest.contains(['?', '#']) {
+        return Err("it may not hold `?` or `#`".to_owned());
+    }
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("it may not hold a user or a password".to_owned());
+    }
+    let (host, port) = authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
+    check_host(host)?;
+    match port {
+        Some(port) if port.parse::<u16>().map_or(true, |p| p == 0) => {
+            Err(format!("`{port}` is not a port"))
+        }
+        _ => Ok(rest),
+    }
+}
+
+pub(crate) fn server(text: &str) -> Result<String, String> {
+    let bare = text.strip_suffix('/').unwrap_or(text);
+    if https(bare)?.contains('/') {
+        return Err("only the server is wanted, without a path".to_owned());
+    }
+    Ok(bare.to_owned())
+}
+
+pub(crate) fn repository(text: &str) -> Result<String, String> {
+    let bare = text.strip_suffix('/').unwrap_or(text);
+    match https(bare)?.split_once('/') {
+        Some((_, path)) if !path.is_empty() => Ok(bare.to_owned()),
+        _ => Err("it names a server, but no repository on it".to_owned()),
+    }
+}
+
+pub(crate) fn vault_path(text: &str) -> Result<String, String> {
+    if !text.starts_with('/') {
+        return Err(format!("`{text}` does not begin with `/`"));
+    }
+    let parts: Vec<&str> = text.split('/').filter(|p| !p.is_empty()).collect();
+    for part in &parts {
+        check_word(part).map_err(|reason| format!("in `{part}`: {reason}"))?;
+    }
+    Ok(format!("/{}", parts.join("/")))
+}
+
+pub(crate) fn repository_path(text: &str) -> Result<String, String> {
+    match text.trim_end_matches('/') {
+        "." | "./" => Ok(".".to_owned()),
+        _ => function::inside(text)
+            .map_err(|reason| format!("`{text}` is not inside of the repository: {reason}")),
+    }
+}
+
+pub(crate) fn certificates(text: &str) -> Result<String, String> {
+    if text.contains("PRIVATE KEY-----") {
+        return Err("it holds a private key; only the certificate is wanted".to_owned());
+    }
+    let begins = text.matches("-----BEGIN CERTIFICATE-----").count();
+    if begins == 0 || begins != text.matches("-----END CERTIFICATE-----").count() {
+        return Err("it holds no whole block `-----BEGIN CERTIFICATE-----`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+pub(crate) fn fingerprint(text: &str) -> Result<String, String> {
+    let digits: String =
+        text.chars().filter(|c| *c != ':').collect::<String>().to_ascii_lowercase();
+    match digits.bytes().find(|b| !b.is_ascii_hexdigit()) {
+        Some(_) => Err("it holds something else than hexadecimal digits and `:`".to_owned()),
+        None if digits.len() == 40 => {
+            Err("it has 20 bytes: that is a SHA-1 fingerprint".to_owned())
+        }
+        None if digits.len() != 64 => {
+            Err(format!("it has {} hexadecimal digits, not 64", digits.len()))
+        }
+        None => Ok(digits),
+    }
+}

@@ -1,0 +1,196 @@
+//! What a grammar of the castle file is made of; the one table of it is in `table`.
+
+use crate::suggest::one_of;
+
+mod table;
+
+pub(crate) use table::CASTLE;
+
+/// What an attribute takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text that is not empty.
+    Text,
+    /// A DNS label of RFC 1123.
+    Label,
+    /// A name as Proxmox takes it for nodes, storages and bridges.
+    Word,
+    /// A whole number between two bounds, both included.
+    Integer(i64, i64),
+    /// `true` or `false`.
+    Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Three numbers with dots.
+    Version,
+    /// An IPv4 address.
+    Address,
+    /// An IPv4 network in CIDR form.
+    Subnet,
+    /// Two addresses with a hyphen.
+    AddressRange,
+    /// Two VM ids with a hyphen.
+    VmIds,
+    /// A number of MiB, GiB or TiB.
+    Size,
+    /// Hours, minutes and seconds.
+    Duration,
+    /// An https address of a server, without a path.
+    Server,
+    /// An https address of a repository.
+    Repository,
+    /// An absolute folder in the secret source.
+    VaultPath,
+    /// A relative folder in a repository.
+    RepositoryPath,
+    /// A relative path in the project folder.
+    ProjectPath,
+    /// PEM certificates.
+    Certificates,
+    /// The SHA-256 fingerprint of a certificate.
+    Fingerprint,
+    /// A reference to a secret.
+    Secret,
+    /// A list of keys of the secret source.
+    KeyList,
+    /// A list of names of Talos system extensions.
+    ExtensionList,
+    /// A list of host names or addresses.
+    HostList,
+    /// A list of addresses.
+    AddressList,
+    /// A list of names of layers.
+    LayerList,
+    /// An object whose values are text, numbers or booleans.
+    TextMap,
+}
+
+/// Whether an attribute must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It must.
+    Required,
+    /// It may, and means nothing if not.
+    Optional,
+    /// If not, it is as if this HCL were written.
+    Default(&'static str),
+    /// If not, it follows from other settings, in this way.
+    Derived(&'static str),
+}
+
+/// One attribute.
+#[derive(Debug)]
+pub(crate) struct Attribute {
+    /// Its key.
+    pub(crate) key: &'static str,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// Whether it must be given.
+    pub(crate) presence: Presence,
+    /// What it is for.
+    pub(crate) doc: &'static str,
+    /// A value, as HCL.
+    pub(crate) example: &'static str,
+}
+
+/// What follows the keyword of a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Label {
+    /// Nothing.
+    None,
+    /// A name that the user chooses.
+    Name(&'static str),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+/// How often a block may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// Exactly once (for each label that is listed).
+    Once,
+    /// Once or not at all (for each label that is listed).
+    AtMostOnce,
+    /// Any number of times, with different names.
+    Any,
+}
+
+/// One block.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Its keyword.
+    pub(crate) keyword: &'static str,
+    /// What follows the keyword.
+    pub(crate) label: Label,
+    /// How often it may stand.
+    pub(crate) times: Times,
+    /// What it is for.
+    pub(crate) doc: &'static str,
+    /// Its attributes.
+    pub(crate) attributes: &'static [Attribute],
+    /// What any other attribute takes, where the keys are not fixed.
+    pub(crate) open: Option<Kind>,
+    /// The blocks inside.
+    pub(crate) blocks: &'static [Self],
+}
+
+impl Kind {
+    /// What it takes, for a sentence: "expected …".
+    pub(crate) fn expected(self) -> String {
+        match self {
+            Self::Text => "text".into(),
+            Self::Label => "a name of a-z, 0-9 and `-`".into(),
+            Self::Word => "a name of letters, digits, `-`, `_` and `.`".into(),
+            Self::Integer(low, high) => format!("a whole number from {low} to {high}"),
+            Self::Boolean => "`true` or `false`".into(),
+            Self::Choice(words) => one_of(words.iter().copied()),
+            Self::Version => "a version of three numbers".into(),
+            Self::Address => "an IPv4 address".into(),
+            Self::Subnet => "an IPv4 network with its prefix length".into(),
+            Self::AddressRange => "two IPv4 addresses with `-` between them".into(),
+            Self::VmIds => "two VM ids with `-` between them".into(),
+            Self::Size => "a size in MiB, GiB or TiB".into(),
+            Self::Duration => "a length of time in h, m and s".into(),
+            Self::Server => "the https address of a server".into(),
+            Self::Repository => "the https address of a repository".into(),
+            Self::VaultPath => "a path that begins with `/`".into(),
+            Self::RepositoryPath => "a path inside of the repository".into(),
+            Self::ProjectPath => "a path inside of the project folder".into(),
+            Self::Certificates => "a certificate in PEM form".into(),
+            Self::Fingerprint => "a SHA-256 fingerprint (32 bytes in hexadecimal)".into(),
+            Self::Secret => "a secret: secret(\"KEY\")".into(),
+            Self::KeyList => "a list of keys of the secret source".into(),
+            Self::ExtensionList => "a list of Talos extensions".into(),
+            Self::HostList => "a list of host names or addresses".into(),
+            Self::AddressList => "a list of IPv4 addresses".into(),
+            Self::LayerList => "a list of names of layers".into(),
+            Self::TextMap => "an object of texts".into(),
+        }
+    }
+}
+
+impl Block {
+    /// The attribute of this key.
+    pub(crate) fn attribute(&self, key: &str) -> Option<&'static Attribute> {
+        self.attributes.iter().find(|a| a.key == key)
+    }
+
+    /// The block of this keyword inside.
+    pub(crate) fn block(&self, keyword: &str) -> Option<&'static Self> {
+        self.blocks.iter().find(|b| b.keyword == keyword)
+    }
+
+    /// Every word that may begin a line in this block.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.attributes.iter().map(|a| a.key).chain(self.blocks.iter().map(|b| b.keyword))
+    }
+
+    /// How the block begins, with an example label.
+    pub(crate) fn opening(&self) -> String {
+        match self.label {
+            Label::None => self.keyword.to_owned(),
+            Label::Name(example) => format!("{} \"{example}\"", self.keyword),
+            Label::OneOf(words) => format!("{} \"{}\"", self.keyword, words[0]),
+        }
+    }
+}

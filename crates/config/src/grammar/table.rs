@@ -1,0 +1,388 @@
+//! The one table of everything that may stand in a castle file: the reader, its suggestions and the reference use it.
+
+use super::{Attribute, Block, Kind, Label, Presence, Times};
+use crate::limits::MAX_MACHINES;
+
+const fn required(
+    key: &'static str,
+    kind: Kind,
+    example: &'static str,
+    doc: &'static str,
+) -> Attribute {
+    Attribute { key, kind, presence: Presence::Required, doc, example }
+}
+
+const fn optional(
+    key: &'static str,
+    kind: Kind,
+    presence: Presence,
+    example: &'static str,
+    doc: &'static str,
+) -> Attribute {
+    Attribute { key, kind, presence, doc, example }
+}
+
+const ENABLED: Attribute = optional(
+    "enabled",
+    Kind::Boolean,
+    Presence::Default("true"),
+    "false",
+    "Whether castle installs this layer.",
+);
+
+const OWNER: Attribute = optional(
+    "owner",
+    Kind::Choice(&["castle"]),
+    Presence::Default("\"castle\""),
+    "\"castle\"",
+    "Who installs the layer. `\"flux\"` (castle then only observes it) is not in this version yet.",
+);
+
+/// The whole castle file.
+pub(crate) const CASTLE: Block = Block {
+    keyword: "castle",
+    label: Label::Name("blue"),
+    times: Times::Once,
+    doc: "One castle. Its name is a DNS label; it becomes the name of the Kubernetes cluster and marks everything \
+          that belongs to the castle.",
+    attributes: &[
+        required(
+            "talos",
+            Kind::Version,
+            "\"1.13.9\"",
+            "The version of Talos, see the table of versions.",
+        ),
+        required(
+            "kubernetes",
+            Kind::Version,
+            "\"1.36.3\"",
+            "The version of Kubernetes; it must fit the version of Talos, see the table of versions.",
+        ),
+    ],
+    open: None,
+    blocks: &[
+        SECRETS, PLATFORM, NETWORK, NODES, ENGINE, NETWORKING, STORAGE, GITOPS, LAYER, DEADLINES,
+    ],
+};
+
+const SECRETS: Block = Block {
+    keyword: "secrets",
+    label: Label::OneOf(&["infisical"]),
+    times: Times::Once,
+    doc: "The secret source. Every `secret(\"KEY\")` names a key in its folder, and what the castle must keep \
+          (the Talos secrets, kubeconfig, talosconfig) is escrowed there. The access to the source itself never \
+          stands in this file.",
+    attributes: &[
+        required("host", Kind::Server, "\"https://eu.infisical.com\"", "The server."),
+        required("project", Kind::Text, "\"tazlab\"", "The slug of the project."),
+        required("environment", Kind::Text, "\"dev\"", "The slug of the environment."),
+        required(
+            "path",
+            Kind::VaultPath,
+            "\"/ephemeral-castle/blue/proxmox\"",
+            "The folder with the secrets of this castle.",
+        ),
+        optional(
+            "require",
+            Kind::KeyList,
+            Presence::Default("[]"),
+            "[\"AWS_ACCESS_KEY_ID\"]",
+            "Keys that must be there before anything is made, beyond those this file names by `secret`.",
+        ),
+        optional(
+            "escrow",
+            Kind::Choice(&["remove", "keep"]),
+            Presence::Default("\"remove\""),
+            "\"keep\"",
+            "What `castle down` does with the escrowed entries: `\"remove\"` once no VM is left, or `\"keep\"`.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const PLATFORM: Block = Block {
+    keyword: "platform",
+    label: Label::OneOf(&["proxmox"]),
+    times: Times::Once,
+    doc: "Where machines come from.",
+    attributes: &[
+        required("endpoint", Kind::Server, "\"https://pve.lan:8006\"", "The API of Proxmox VE."),
+        optional(
+            "fingerprint",
+            Kind::Fingerprint,
+            Presence::Optional,
+            "\"5D:0E:…\"",
+            "The SHA-256 fingerprint of the certificate of the API. Without `fingerprint` and `ca` it is verified \
+             by the roots of the system; both together are refused.",
+        ),
+        optional(
+            "ca",
+            Kind::Certificates,
+            Presence::Optional,
+            "file(\"pve-root-ca.pem\")",
+            "The PEM certificate of the authority that signed the certificate of the API.",
+        ),
+        required(
+            "token_id",
+            Kind::Secret,
+            "secret(\"PROXMOX_TOKEN_ID\")",
+            "The API token's name, `USER@REALM!ID`.",
+        ),
+        required(
+            "token_secret",
+            Kind::Secret,
+            "secret(\"PROXMOX_TOKEN_SECRET\")",
+            "The API token's secret.",
+        ),
+        required("node", Kind::Word, "\"pve\"", "The Proxmox node that carries the VMs."),
+        required("storage", Kind::Word, "\"local-lvm\"", "The storage for disks."),
+        required(
+            "image_storage",
+            Kind::Word,
+            "\"local\"",
+            "A storage that takes content `import`, for the Talos image.",
+        ),
+        required("bridge", Kind::Word, "\"vmbr0\"", "The network bridge."),
+        required(
+            "vmids",
+            Kind::VmIds,
+            "\"421-432\"",
+            "The VM ids that the castle may use, both ends included. No VM outside of it is ever touched.",
+        ),
+        optional(
+            "extensions",
+            Kind::ExtensionList,
+            Presence::Default(
+                "[\"siderolabs/iscsi-tools\", \"siderolabs/qemu-guest-agent\", \"siderolabs/util-linux-tools\"]",
+            ),
+            "[\"siderolabs/iscsi-tools\", \"siderolabs/qemu-guest-agent\"]",
+            "Talos system extensions in the image. Longhorn needs `siderolabs/iscsi-tools` and \
+             `siderolabs/util-linux-tools`.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const NETWORK: Block = Block {
+    keyword: "network",
+    label: Label::None,
+    times: Times::Once,
+    doc: "Addresses, IPv4. All are fixed; nothing comes from DHCP.",
+    attributes: &[
+        required(
+            "subnet",
+            Kind::Subnet,
+            "\"192.168.1.0/24\"",
+            "The network that the machines are in.",
+        ),
+        required("gateway", Kind::Address, "\"192.168.1.1\"", "Its gateway."),
+        required(
+            "vip",
+            Kind::Address,
+            "\"192.168.1.210\"",
+            "The address that the control planes share; the API server answers there.",
+        ),
+        optional(
+            "nameservers",
+            Kind::AddressList,
+            Presence::Derived("the gateway"),
+            "[\"192.168.1.1\"]",
+            "Name servers of the machines.",
+        ),
+        optional(
+            "ntp",
+            Kind::HostList,
+            Presence::Default("[\"time.cloudflare.com\"]"),
+            "[\"ntp.lan\"]",
+            "Time servers of the machines.",
+        ),
+        required(
+            "pool",
+            Kind::AddressRange,
+            "\"192.168.1.230-192.168.1.245\"",
+            "Addresses for services of type LoadBalancer, both ends included.",
+        ),
+        optional(
+            "pods",
+            Kind::Subnet,
+            Presence::Default("\"10.244.0.0/16\""),
+            "\"10.244.0.0/16\"",
+            "Addresses of pods; each machine takes a /24 of it.",
+        ),
+        optional(
+            "services",
+            Kind::Subnet,
+            Presence::Default("\"10.96.0.0/12\""),
+            "\"10.96.0.0/12\"",
+            "Addresses of services.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const NODES: Block = Block {
+    keyword: "nodes",
+    label: Label::OneOf(&["control-plane", "worker"]),
+    times: Times::AtMostOnce,
+    doc: "Machines of one role. `nodes \"control-plane\"` is required and its count must be odd; workers may be left \
+          out. The machines are numbered: the second has the second address, VM id and name, and so on.",
+    attributes: &[
+        required("count", Kind::Integer(0, MAX_MACHINES), "3", "How many machines."),
+        required(
+            "first_ip",
+            Kind::Address,
+            "\"192.168.1.211\"",
+            "The address of the first; the others follow it, counted as addresses.",
+        ),
+        required(
+            "first_vmid",
+            Kind::Integer(0, 999_999_999),
+            "421",
+            "The VM id of the first; the others follow it.",
+        ),
+        required("cores", Kind::Integer(1, 512), "4", "Virtual processors of each."),
+        required("memory", Kind::Size, "\"8GiB\"", "Memory of each, in whole MiB."),
+        required("disk", Kind::Size, "\"40GiB\"", "System disk of each, in whole GiB."),
+        optional(
+            "data_disk",
+            Kind::Size,
+            Presence::Optional,
+            "\"100GiB\"",
+            "A second disk of each for Longhorn's volumes, in whole GiB.",
+        ),
+        optional(
+            "name_prefix",
+            Kind::Label,
+            Presence::Derived("`cp` for control planes, `worker` for workers"),
+            "\"node\"",
+            "What the names begin with: `cp` gives `cp-01`, `cp-02` and so on.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const ENGINE: Block = Block {
+    keyword: "engine",
+    label: Label::OneOf(&["external-secrets"]),
+    times: Times::AtMostOnce,
+    doc: "External Secrets, which brings secrets into the cluster. Left out, it is installed with the defaults.",
+    attributes: &[ENABLED, OWNER],
+    open: None,
+    blocks: &[],
+};
+
+const NETWORKING: Block = Block {
+    keyword: "networking",
+    label: Label::OneOf(&["metallb"]),
+    times: Times::AtMostOnce,
+    doc: "MetalLB, which announces the addresses of `pool`. Left out, it is installed with the defaults.",
+    attributes: &[ENABLED, OWNER],
+    open: None,
+    blocks: &[],
+};
+
+const STORAGE: Block = Block {
+    keyword: "storage",
+    label: Label::OneOf(&["longhorn"]),
+    times: Times::AtMostOnce,
+    doc: "Longhorn, which keeps volumes. Left out, it is installed with the defaults. Volumes live on the machines \
+          with a `data_disk`; if there are none, on the workers' system disks.",
+    attributes: &[
+        ENABLED,
+        OWNER,
+        optional(
+            "replicas",
+            Kind::Integer(1, 20),
+            Presence::Derived("2, or 1 if only one machine carries volumes"),
+            "2",
+            "Copies of each volume, each on a machine of its own.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const GITOPS: Block = Block {
+    keyword: "gitops",
+    label: Label::OneOf(&["flux"]),
+    times: Times::AtMostOnce,
+    doc: "Flux and the repository that it follows. Left out, nothing is handed over.",
+    attributes: &[
+        ENABLED,
+        OWNER,
+        required(
+            "url",
+            Kind::Repository,
+            "\"https://github.com/example/tazlab-k8s\"",
+            "The repository, https.",
+        ),
+        optional(
+            "branch",
+            Kind::Text,
+            Presence::Default("\"main\""),
+            "\"main\"",
+            "The branch that Flux follows.",
+        ),
+        required(
+            "path",
+            Kind::RepositoryPath,
+            "\"clusters/blue\"",
+            "The folder of this cluster in the repository.",
+        ),
+        optional(
+            "token",
+            Kind::Secret,
+            Presence::Optional,
+            "secret(\"GITHUB_TOKEN\")",
+            "The token that reads the repository; none for a public one.",
+        ),
+        optional(
+            "vars",
+            Kind::TextMap,
+            Presence::Default("{}"),
+            "{ domain = \"tazlab.net\" }",
+            "Values for the ConfigMap `cluster-vars`, which Kustomizations may substitute. Not for secrets.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const LAYER: Block = Block {
+    keyword: "layer",
+    label: Label::Name("metrics"),
+    times: Times::Any,
+    doc: "A layer of your own, beyond those built in.",
+    attributes: &[
+        optional(
+            "after",
+            Kind::LayerList,
+            Presence::Default("[]"),
+            "[\"networking\"]",
+            "Layers that must be finished before. Every layer comes after `platform`.",
+        ),
+        required(
+            "manifests",
+            Kind::ProjectPath,
+            "\"./metrics\"",
+            "A folder (or one file) with YAML manifests in the project folder, applied in the order of their paths.",
+        ),
+    ],
+    open: None,
+    blocks: &[],
+};
+
+const DEADLINES: Block = Block {
+    keyword: "deadlines",
+    label: Label::None,
+    times: Times::AtMostOnce,
+    doc: "How long castle waits before it gives up, by the kind of wait or by the layer, which sets all kinds of \
+          wait of that layer. The kinds and their defaults are in the table of deadlines.",
+    attributes: &[],
+    open: Some(Kind::Duration),
+    blocks: &[],
+};

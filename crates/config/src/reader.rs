@@ -1,0 +1,422 @@
+//! Holds the syntax tree against the grammar: unknown, missing and doubled things are found here.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use hcl_edit::Span as _;
+use hcl_edit::expr::Expression;
+use hcl_edit::structure::{Attribute as AttributeNode, Block as BlockNode, Body, Structure};
+
+use crate::convert::{Located, Problem, Typed, convert};
+use crate::evaluate::Evaluator;
+use crate::finding::Finding;
+use crate::forms::check_key;
+use crate::function;
+use crate::grammar::{Attribute, Block, CASTLE, Kind, Label, Presence, Times};
+use crate::secrets::{looks_like_secret, plain_value, standing_secret};
+use crate::suggest::{nearest, one_of};
+
+/// What was read from one block; what is not here was wrong and has been reported, or was not given.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    /// The grammar of the block.
+    pub(crate) grammar: &'static Block,
+    /// The keyword and its label, for findings about the block as a whole.
+    pub(crate) header: Range<usize>,
+    /// The label.
+    pub(crate) label: Option<Located<String>>,
+    /// The values that are good, by their key; in an open block also those of unknown keys.
+    values: BTreeMap<String, Value>,
+    /// The blocks inside.
+    pub(crate) blocks: Vec<Self>,
+}
+
+#[derive(Debug)]
+struct Value {
+    typed: Typed,
+    range: Range<usize>,
+    key: Range<usize>,
+    given: bool,
+}
+
+impl Contents {
+    /// A value and its place; none if it is wrong or was not given.
+    pub(crate) fn get<T: FromTyped>(&self, key: &str) -> Option<Located<T>> {
+        let value = self.values.get(key)?;
+        Some(Located { value: T::from_typed(&value.typed)?, range: value.range.clone() })
+    }
+
+    /// A value without its place.
+    pub(crate) fn plain<T: FromTyped>(&self, key: &str) -> Option<T> {
+        self.get(key).map(|located| located.value)
+    }
+
+    /// Whether the key was written in the file and is good.
+    pub(crate) fn is_given(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|value| value.given)
+    }
+
+    /// The keys that were given, with their places.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, &Range<usize>)> {
+        self.values.iter().filter(|(_, v)| v.given).map(|(key, v)| (key.as_str(), &v.key))
+    }
+
+    /// The first block of this keyword inside.
+    pub(crate) fn block(&self, keyword: &str) -> Option<&Self> {
+        self.blocks.iter().find(|b| b.grammar.keyword == keyword)
+    }
+
+    /// The block of this keyword and label inside.
+    pub(crate) fn labelled(&self, keyword: &str, label: &str) -> Option<&Self> {
+        let named = |b: &&Self| b.label.as_ref().is_some_and(|l| l.value == label);
+        self.blocks.iter().filter(|b| b.grammar.keyword == keyword).find(named)
+    }
+}
+
+/// What can be taken out of a [`Typed`].
+pub(crate) trait FromTyped: Sized {
+    /// The value, if it is of this type.
+    fn from_typed(typed: &Typed) -> Option<Self>;
+}
+
+/// Reads blocks, leaving findings with its evaluator.
+pub(crate) struct Reader<'a> {
+    /// Computes the values.
+    pub(crate) evaluator: Evaluator<'a>,
+    /// Where whole lines were lost to syntax errors.
+    pub(crate) lost: &'a [usize],
+}
+
+impl Reader<'_> {
+    /// Reads the body of the file: one block `castle`.
+    pub(crate) fn file(&mut self, body: &Body) -> Option<Contents> {
+        let mut castle = None;
+        for structure in body {
+            match structure {
+                Structure::Block(node) if node.has_ident("castle") => {
+                    let header = header(node);
+                    if castle.is_some() {
+                        self.add(
+                            Finding::error("C0007", "a second castle in the file")
+                                .at(&header, "one file describes one castle")
+                                .help("put it into a file of its own"),
+                        );
+                    } else {
+                        castle = Some(self.block(&CASTLE, node));
+                    }
+                }
+                Structure::Block(node) => {
+                    let name = node.ident.as_str();
+                    let range = node.ident.span().unwrap_or_default();
+                    let finding =
+                        Finding::error("C0101", format!("there is no block `{name}` here"));
+                    let help = match CASTLE.block(name) {
+                        Some(_) => format!("move `{name}` into the block `castle`"),
+                        None => "the file holds one block: castle \"name\" { … }".to_owned(),
+                    };
+                    self.add(finding.at(&range, "only `castle` stands outside of it").help(help));
+                }
+                Structure::Attribute(node) => {
+                    let key = node.key.as_str();
+                    let range = node.key.span().unwrap_or_default();
+                    let finding = Finding::error("C0102", format!("there is no key `{key}` here"));
+                    self.add(
+                        finding
+                            .at(&range, "outside of the block `castle`")
+                            .help("the file holds one block: castle \"name\" { … }"),
+                    );
+                }
+            }
+        }
+        if castle.is_none() {
+            let finding = Finding::error("C0006", "there is no castle in the file");
+            let help = "begin with castle \"blue\" { … }; examples/blue/castle.hcl is a whole one";
+            self.add(finding.note("a castle file holds one block `castle`").help(help));
+        }
+        castle
+    }
+
+    fn block(&mut self, grammar: &'static Block, node: &BlockNode) -> Contents {
+        let mut contents = Contents {
+            grammar,
+            header: header(node),
+            label: self.label(grammar, node),
+            values: BTreeMap::new(),
+            blocks: Vec::new(),
+        };
+        let mut seen: Vec<&str> = Vec::new();
+        for structure in &node.body {
+            match structure {
+                Structure::Attribute(attribute) => {
+                    seen.push(attribute.key.as_str());
+                    self.attribute(&mut contents, attribute);
+                }
+                Structure::Block(inner) => self.inner(&mut contents, inner),
+            }
+        }
+        let range = node.span().unwrap_or_default();
+        let excused = self.lost.iter().any(|at| range.contains(at));
+        for attribute in grammar.attributes {
+            match attribute.presence {
+                Presence::Required if !seen.contains(&attribute.key) && !excused => {
+                    self.missing_attribute(&contents, attribute);
+                }
+                Presence::Default(text) if !seen.contains(&attribute.key) => {
+                    self.default(&mut contents, attribute, text);
+                }
+                _ => {}
+            }
+        }
+        for inner in grammar.blocks {
+            let given = contents.block(inner.keyword).is_some();
+            if inner.times == Times::Once && !given && !excused {
+                let finding =
+                    Finding::error("C0104", format!("the block `{}` is missing", inner.keyword));
+                let finding = finding.at(&contents.header, "in this castle").note(inner.doc);
+                self.add(finding.help(format!("add {} {{ … }}", inner.opening())));
+            }
+        }
+        contents
+    }
+
+    fn label(&mut self, grammar: &Block, node: &BlockNode) -> Option<Located<String>> {
+        let range = header(node);
+        let finding = match (grammar.label, node.labels.as_slice()) {
+            (Label::None, []) => return None,
+            (Label::Name(_) | Label::OneOf(_), [label]) => {
+                let text = label.as_str();
+                let range = label.span().unwrap_or(range);
+                if let Label::OneOf(words) = grammar.label
+                    && !words.contains(&text)
+                {
+                    self.unknown_label(grammar, words, text, &range);
+                    return None;
+                }
+                return Some(Located { value: text.to_owned(), range });
+            }
+            (Label::None, _) => {
+                Finding::error("C0107", format!("`{}` takes no label", grammar.keyword))
+            }
+            _ => Finding::error("C0107", format!("`{}` takes one label", grammar.keyword)),
+        };
+        self.add(
+            finding.at(&range, "in this line").help(format!("write {} {{ … }}", grammar.opening())),
+        );
+        None
+    }
+
+    fn unknown_label(&mut self, grammar: &Block, words: &[&str], text: &str, range: &Range<usize>) {
+        let keyword = grammar.keyword;
+        let help = match nearest(text, words.iter().copied()) {
+            Some(near) => format!("did you mean {keyword} \"{near}\"?"),
+            None => format!("write {keyword} \"{}\"", words[0]),
+        };
+        self.add(
+            Finding::error("C0108", format!("`{keyword}` of an unknown kind"))
+                .at(range, "not known to this version")
+                .note(format!(
+                    "this version knows {}",
+                    one_of(words.iter().copied()).replace(" or ", " and ")
+                ))
+                .help(help),
+        );
+    }
+
+    fn inner(&mut self, contents: &mut Contents, node: &BlockNode) {
+        let keyword = node.ident.as_str();
+        let range = node.ident.span().unwrap_or_default();
+        let Some(grammar) = contents.grammar.block(keyword) else {
+            let finding = if let Some(attribute) = contents.grammar.attribute(keyword) {
+                Finding::error("C0110", format!("`{keyword}` is an attribute, not a block"))
+                    .at(&range, "an attribute has `=`")
+                    .help(format!("write {keyword} = {}", attribute.example))
+            } else {
+                Finding::error("C0101", format!("there is no block `{keyword}` here"))
+                    .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
+                    .help(suggestion(contents.grammar, keyword))
+            };
+            self.add(finding);
+            return;
+        };
+        let read = self.block(grammar, node);
+        let name = |c: &Contents| c.label.as_ref().map(|l| l.value.clone());
+        let twin =
+            contents.blocks.iter().find(|b| b.grammar.keyword == keyword && name(b) == name(&read));
+        match twin {
+            // Layers of one name are judged with the other names of layers.
+            Some(first)
+                if grammar.times != Times::Any && read.label.is_some() == first.label.is_some() =>
+            {
+                let finding = Finding::error("C0105", format!("`{}` stands twice", text_of(&read)))
+                    .at(&read.header, "the second time")
+                    .related(&first.header, "the first time")
+                    .help("make one block of the two");
+                self.add(finding);
+            }
+            _ => contents.blocks.push(read),
+        }
+    }
+
+    fn attribute(&mut self, contents: &mut Contents, node: &AttributeNode) {
+        let key = node.key.as_str();
+        let range = node.key.span().unwrap_or_default();
+        let value = if let Some(attribute) = contents.grammar.attribute(key) {
+            self.value(attribute, &node.value)
+        } else if let Some(kind) = contents.grammar.open {
+            let open = Attribute {
+                key: "a deadline",
+                kind,
+                presence: Presence::Optional,
+                doc: "",
+                example: "\"5m\"",
+            };
+            self.value(&open, &node.value)
+        } else {
+            let finding = if let Some(block) = contents.grammar.block(key) {
+                Finding::error("C0110", format!("`{key}` is a block, not an attribute"))
+                    .at(&range, "a block has no `=`")
+                    .help(format!("write {} {{ … }}", block.opening()))
+            } else {
+                Finding::error("C0102", format!("there is no key `{key}` here"))
+                    .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
+                    .help(suggestion(contents.grammar, key))
+            };
+            self.add(finding);
+            return;
+        };
+        if let Some(Located { value: typed, range: place }) = value {
+            let value = Value { typed, range: place, key: range, given: true };
+            contents.values.insert(key.to_owned(), value);
+        }
+    }
+
+    fn value(&mut self, attribute: &Attribute, expression: &Expression) -> Option<Located<Typed>> {
+        if attribute.kind == Kind::Secret {
+            return self.secret(attribute, expression);
+        }
+        let item = self.evaluator.evaluate(expression)?;
+        match convert(attribute, &item) {
+            Ok(value) => Some(Located { value, range: item.range }),
+            Err(Problem::Found(finding)) => {
+                self.add(*finding);
+                None
+            }
+            Err(Problem::Secret) => {
+                self.escaped_secret(&item.range);
+                None
+            }
+        }
+    }
+
+    /// A secret is taken from the syntax tree: the whole value must be a call of `secret` with a literal key.
+    fn secret(&mut self, attribute: &Attribute, expression: &Expression) -> Option<Located<Typed>> {
+        let range = expression.span().unwrap_or_default();
+        if self.evaluator.broken.iter().any(|b| b.contains(&range.start)) {
+            return None;
+        }
+        let call = match expression {
+            Expression::FuncCall(call) if call.name.name.as_str() == "secret" => call,
+            // A secret inside of an expression, a misspelt function and such are said by the evaluator.
+            _ => {
+                let plain = match expression {
+                    Expression::FuncCall(call)
+                        if matches!(call.name.name.as_str(), "env" | "file") =>
+                    {
+                        true
+                    }
+                    Expression::String(text) if looks_like_secret(text.value()) => {
+                        self.escaped_secret(&range);
+                        false
+                    }
+                    _ => self.evaluator.evaluate(expression).is_some(),
+                };
+                if plain {
+                    self.add(plain_value(attribute.key, &range));
+                }
+                return None;
+            }
+        };
+        let problem = match function::literal_path(call) {
+            Some((key, place)) => match check_key(key) {
+                Ok(()) => {
+                    let value = Typed::Secret(castle_model::spec::SecretRef(key.to_owned()));
+                    return Some(Located { value, range });
+                }
+                Err(reason) => (place, reason),
+            },
+            None => (range, "it takes one literal text: the key".to_owned()),
+        };
+        let finding =
+            Finding::error("C0304", "`secret` without a proper key").at(&problem.0, "the key");
+        self.add(
+            finding
+                .note(problem.1)
+                .help(format!("write {} = {}", attribute.key, attribute.example)),
+        );
+        None
+    }
+
+    /// A secret is reported where it stands in the text; one that only shows after its escapes are undone, here.
+    fn escaped_secret(&mut self, range: &Range<usize>) {
+        let text = self.evaluator.sources.text.get(range.clone()).unwrap_or_default();
+        if !looks_like_secret(&String::from_utf8_lossy(text)) {
+            self.add(standing_secret("a secret", range));
+        }
+    }
+
+    fn missing_attribute(&mut self, contents: &Contents, attribute: &Attribute) {
+        let title = format!("`{}` lacks `{}`", text_of(contents), attribute.key);
+        self.add(
+            Finding::error("C0103", title)
+                .at(&contents.header, "in this block")
+                .note(attribute.doc)
+                .help(format!("add {} = {}", attribute.key, attribute.example)),
+        );
+    }
+
+    /// Reads a default as if it stood in the file, so that the reference tells the truth about it.
+    fn default(&mut self, contents: &mut Contents, attribute: &Attribute, text: &str) {
+        let Ok(expression) = hcl_edit::parser::parse_expr(text) else { return };
+        let typed =
+            self.evaluator.evaluate(&expression).and_then(|item| convert(attribute, &item).ok());
+        if let Some(typed) = typed {
+            let range = contents.header.clone();
+            let value = Value { typed, key: range.clone(), range, given: false };
+            contents.values.insert(attribute.key.to_owned(), value);
+        }
+    }
+
+    fn add(&mut self, finding: Finding) {
+        self.evaluator.add(finding);
+    }
+}
+
+/// How a block is named in a sentence.
+fn text_of(contents: &Contents) -> String {
+    match &contents.label {
+        Some(label) => format!("{} \"{}\"", contents.grammar.keyword, label.value),
+        None => contents.grammar.keyword.to_owned(),
+    }
+}
+
+/// The keyword with its labels.
+fn header(node: &BlockNode) -> Range<usize> {
+    let start = node.ident.span().unwrap_or_default();
+    let end = node.labels.last().and_then(hcl_edit::Span::span).map_or(start.end, |l| l.end);
+    start.start..end
+}
+
+/// What may have been meant by an unknown word: a near one here, or the same one elsewhere.
+fn suggestion(grammar: &Block, word: &str) -> String {
+    if let Some(near) = nearest(word, grammar.words()) {
+        return format!("did you mean `{near}`?");
+    }
+    let elsewhere = CASTLE.blocks.iter().find(|b| b.attribute(word).is_some());
+    if let Some(block) = elsewhere {
+        return format!("`{word}` belongs into `{}`", block.keyword);
+    }
+    if CASTLE.block(word).is_some() || CASTLE.attribute(word).is_some() {
+        return format!("`{word}` stands directly in `castle`");
+    }
+    format!("here may stand {}", one_of(grammar.words()))
+}

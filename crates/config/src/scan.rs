@@ -1,0 +1,226 @@
+//! Walks over HCL text by hand, without recursion: guards the parser and finds where a value ends.
+
+use std::ops::Range;
+
+use crate::finding::Finding;
+use crate::limits::{MAX_DEPTH, MAX_SETTINGS};
+
+/// What surrounds the current byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside<'t> {
+    /// A bracket, brace, parenthesis or template sequence.
+    Bracket,
+    /// A quoted string.
+    Quoted,
+    /// A heredoc, until a line that holds this word alone.
+    Heredoc(&'t str),
+}
+
+/// A walk over the text that knows strings, templates, heredocs and comments.
+struct Walk<'t> {
+    text: &'t str,
+    at: usize,
+    inside: Vec<Inside<'t>>,
+    settings: usize,
+}
+
+impl<'t> Walk<'t> {
+    fn new(text: &'t str, at: usize) -> Self {
+        Self { text, at, inside: Vec::new(), settings: 0 }
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        &self.text.as_bytes()[self.at.min(self.text.len())..]
+    }
+
+    /// Moves past one piece of the text; the piece is never empty before the end.
+    fn step(&mut self) {
+        match self.inside.last().copied() {
+            None | Some(Inside::Bracket) => self.step_code(),
+            Some(Inside::Quoted) => self.step_quoted(),
+            Some(Inside::Heredoc(word)) => self.step_heredoc(word),
+        }
+    }
+
+    fn step_code(&mut self) {
+        let rest = self.rest();
+        match rest[0] {
+            b'#' => self.at += line_length(rest),
+            b'/' if rest.starts_with(b"//") => self.at += line_length(rest),
+            b'/' if rest.starts_with(b"/*") => {
+                self.at += find(rest, b"*/").map_or(rest.len(), |end| end + 2);
+            }
+            b'"' => self.enter(Inside::Quoted, 1),
+            b'{' | b'[' | b'(' => self.enter(Inside::Bracket, 1),
+            b'}' | b']' | b')' => {
+                self.inside.pop();
+                self.at += 1;
+            }
+            b'<' if rest.starts_with(b"<<") => match heredoc_word(&self.text[self.at..]) {
+                Some((word, length)) => self.enter(Inside::Heredoc(word), length),
+                None => self.at += 2,
+            },
+            byte => {
+                self.settings += usize::from(byte == b'=' || byte == b':');
+                self.at += 1;
+            }
+        }
+    }
+
+    fn step_quoted(&mut self) {
+        let rest = self.rest();
+        match rest[0] {
+            b'\\' => self.at += 2,
+            // A quoted string ends with its line; the parser says so too.
+            b'"' | b'\n' => {
+                self.inside.pop();
+                self.at += 1;
+            }
+            _ => self.step_template(rest),
+        }
+    }
+
+    fn step_heredoc(&mut self, word: &str) {
+        let rest = self.rest();
+        let line = self.text[..self.at].ends_with('\n');
+        let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        let ends =
+            |tail: &[u8]| tail.first().is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+        if line && rest[blank..].starts_with(word.as_bytes()) && ends(&rest[blank + word.len()..]) {
+            self.inside.pop();
+            self.at += blank + word.len();
+        } else {
+            self.step_template(rest);
+        }
+    }
+
+    fn step_template(&mut self, rest: &[u8]) {
+        if rest.starts_with(b"$${") || rest.starts_with(b"%%{") {
+            self.at += 3;
+        } else if rest.starts_with(b"${") || rest.starts_with(b"%{") {
+            self.enter(Inside::Bracket, 2);
+        } else {
+            self.at += 1;
+        }
+    }
+
+    fn enter(&mut self, inside: Inside<'t>, length: usize) {
+        self.inside.push(inside);
+        self.at += length;
+    }
+
+    fn over(&self) -> bool {
+        self.at >= self.text.len()
+    }
+}
+
+/// Refuses text that would make the recursive parser run deep or long.
+pub(crate) fn guard(text: &str) -> Option<Finding> {
+    let mut walk = Walk::new(text, 0);
+    while !walk.over() {
+        let at = walk.at;
+        walk.step();
+        if walk.inside.len() > MAX_DEPTH {
+            let title = format!("nested deeper than {MAX_DEPTH} levels");
+            let found = Finding::error("C0004", title).at(&(at..at + 1), "the level too many");
+            return Some(found.note("a castle file needs some five levels").help("flatten it"));
+        }
+        if walk.settings > MAX_SETTINGS {
+            let title = format!("more than {MAX_SETTINGS} settings");
+            let found = Finding::error("C0009", title).at(&(at..at + 1), "the setting too many");
+            return Some(
+                found.note("a castle file needs some sixty").help("describe one castle a file"),
+            );
+        }
+    }
+    None
+}
+
+/// Where the value that begins at `from` ends: the first line end outside of any bracket, string or heredoc.
+/// None if it does not end before the text does.
+pub(crate) fn value_end(text: &str, from: usize) -> Option<usize> {
+    let mut walk = Walk::new(text, from);
+    while !walk.over() {
+        if walk.inside.is_empty() && matches!(walk.rest()[0], b'\n' | b'}' | b']' | b')') {
+            return Some(walk.at);
+        }
+        let at = walk.at;
+        let comment = walk.inside.is_empty() && matches!(walk.rest()[0], b'#' | b'/');
+        walk.step();
+        // An unclosed string at the outermost level ends with its line.
+        if walk.inside.is_empty() && !comment && text.as_bytes()[at] == b'\n' {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The line around a byte, without its line end.
+pub(crate) fn line_around(text: &str, at: usize) -> Range<usize> {
+    let at = at.min(text.len());
+    let bytes = text.as_bytes();
+    let start = bytes[..at].iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+    let end = bytes[at..].iter().position(|b| *b == b'\n').map_or(text.len(), |i| at + i);
+    start..end
+}
+
+fn line_length(rest: &[u8]) -> usize {
+    rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
+}
+
+fn find(rest: &[u8], what: &[u8]) -> Option<usize> {
+    rest.windows(what.len()).position(|w| w == what)
+}
+
+/// The word of a heredoc that opens here, and how many bytes its opening has.
+fn heredoc_word(rest: &str) -> Option<(&str, usize)> {
+    let after = rest.strip_prefix("<<")?;
+    let after = after.strip_prefix('-').unwrap_or(after);
+    let end = after.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')?;
+    let opened = after[end..].starts_with('\n') || after[end..].starts_with("\r\n");
+    (end > 0 && opened).then(|| (&after[..end], rest.len() - after.len() + end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_in_strings_comments_and_heredocs_do_not_count() {
+        let many = "[".repeat(100);
+        for text in [
+            format!("a = \"{many}\"\n"),
+            format!("# {many}\n// {many}\n/* {many}\n{many} */\n"),
+            format!("a = <<EOT\n{many}\nEOT\n"),
+            format!("a = \"$${}\"\n", "{".repeat(100)),
+        ] {
+            assert_eq!(guard(&text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_nest_is_counted() {
+        for (open, place) in [("[", 64), ("{", 64), ("(", 64), ("\"${", 96)] {
+            let found = guard(&format!("a = {}", open.repeat(100))).unwrap();
+            assert_eq!(found.code, "C0004");
+            assert_eq!(found.place.unwrap().start, 4 + place, "{open}");
+        }
+        assert_eq!(guard(&format!("a = {}{}", "[".repeat(64), "]".repeat(64))), None);
+    }
+
+    #[test]
+    fn too_many_settings_are_refused() {
+        let found = guard(&"a=1\n".repeat(5000)).unwrap();
+        assert_eq!((found.code, found.place.unwrap().start), ("C0009", 4 * 4096 + 1));
+    }
+
+    #[test]
+    fn values_end_where_their_brackets_do() {
+        let ends = |text: &str| value_end(text, 3).map(|end| text[3..end].to_owned());
+        assert_eq!(ends("a =1\nb"), Some("1".into()));
+        assert_eq!(ends("a =[\n1]\nb"), Some("[\n1]".into()));
+        assert_eq!(ends("a =\"x\nb"), Some("\"x".into()));
+        assert_eq!(ends("a =1 # [\nb"), Some("1 # [".into()));
+        assert_eq!(ends("a =[1\nb"), None);
+    }
+}

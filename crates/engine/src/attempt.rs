@@ -1,0 +1,155 @@
+//! One step in one run, from the look to the proof, with its retries. Owns nothing; tells the runner all.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use castle_model::plan::Direction;
+use castle_model::{Change, Class, Failure, PlannedStep, Verb};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use crate::context::{Context, Message};
+use crate::decide::{Decision, decide};
+use crate::step::{Acted, Step};
+use crate::wait::{Pace, pause_for};
+
+/// What the wrapper tells the runner on the way.
+pub(crate) enum Progress {
+    /// About to act; answered once that is durable.
+    Intent { verb: Verb, reason: String, durable: oneshot::Sender<()> },
+    /// Acted; the gate comes next.
+    Acted { change: Change },
+    /// A transient failure; the same thing is tried again.
+    Retrying { failure: Failure, tries: u32, delay: Duration },
+}
+
+/// How one step ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Done and proven.
+    Done { change: Change, proof: String, outputs: BTreeMap<String, String> },
+    /// Failed for good.
+    Failed(Failure),
+    /// Dropped at a safe point because the run was asked to stop.
+    Dropped,
+}
+
+/// Carries a step out.
+pub(crate) async fn attempt(
+    step: Arc<dyn Step>,
+    planned: PlannedStep,
+    direction: Direction,
+    cx: Context,
+) -> Ended {
+    let result = match direction {
+        Direction::Up => raise(step.as_ref(), &planned, &cx).await,
+        Direction::Down => raze(step.as_ref(), &cx).await,
+    };
+    match result {
+        Ok((acted, proof)) => Ended::Done { change: acted.change, proof, outputs: acted.outputs },
+        Err(failure) => Ended::Failed(failure),
+    }
+}
+
+async fn raise(
+    step: &dyn Step,
+    planned: &PlannedStep,
+    cx: &Context,
+) -> Result<(Acted, String), Failure> {
+    let decision = retried(cx, || async {
+        let observed = step.observe(cx).await?;
+        match decide(cx.step(), planned.verb, observed) {
+            Decision::Refuse(failure) => Err(failure),
+            decision => Ok(decision),
+        }
+    })
+    .await?;
+    let (verb, reason) = match decision {
+        Decision::Leave(evidence) => {
+            intent(cx, Verb::Adopt, &evidence).await?;
+            cx.phase.end_act();
+            return Ok((Acted::of(Change::Unchanged), evidence));
+        }
+        Decision::Act(verb, reason) => (verb, reason),
+        Decision::Refuse(failure) => return Err(failure),
+    };
+    intent(cx, verb, &reason).await?;
+    let acted = retried(cx, || step.act(cx, verb)).await?;
+    cx.phase.end_act();
+    tell(cx, Progress::Acted { change: acted.change });
+    let proof = within_deadline(cx, "prove", step.gate(cx)).await?;
+    Ok((acted, proof))
+}
+
+async fn raze(step: &dyn Step, cx: &Context) -> Result<(Acted, String), Failure> {
+    let Some(what) = retried(cx, || step.leftover(cx)).await? else {
+        return Ok((Acted::of(Change::Unchanged), "nothing there".to_owned()));
+    };
+    intent(cx, Verb::Remove, &what).await?;
+    retried(cx, || step.undo(cx)).await?;
+    cx.phase.end_act();
+    match retried(cx, || step.leftover(cx)).await? {
+        None => Ok((Acted::of(Change::Removed), format!("{what}: gone"))),
+        Some(left) => {
+            Err(Failure::new(Class::Conflict, format!("undo {}", cx.step()), "something is left")
+                .evidence(left)
+                .hint("run `castle down` again; what is left is named above"))
+        }
+    }
+}
+
+/// Makes the intent durable; from here on the step may not be dropped until it has a task or an outcome.
+async fn intent(cx: &Context, verb: Verb, reason: &str) -> Result<(), Failure> {
+    let (durable, written) = oneshot::channel();
+    tell(cx, Progress::Intent { verb, reason: reason.to_owned(), durable });
+    written.await.map_err(|_| {
+        Failure::new(
+            Class::Transient,
+            format!("{verb} {}", cx.step()),
+            "the run is ending; nothing was done",
+        )
+    })?;
+    cx.phase.begin_act();
+    Ok(())
+}
+
+/// Does something until it succeeds, fails for good, or the step's deadline leaves no time for another try.
+async fn retried<T, F, Fut>(cx: &Context, mut call: F) -> Result<T, Failure>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, Failure>>,
+{
+    let mut pause = Pace::RETRY.first;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let failure = match within_deadline(cx, "finish", call()).await {
+            Ok(value) => return Ok(value),
+            Err(failure) if !failure.is_transient() => return Err(failure),
+            Err(failure) => failure,
+        };
+        if Instant::now() + pause >= cx.deadline() {
+            return Err(failure);
+        }
+        tell(cx, Progress::Retrying { failure, tries, delay: pause });
+        pause_for(pause).await;
+        pause = Pace::RETRY.after(pause);
+    }
+}
+
+async fn within_deadline<T>(
+    cx: &Context,
+    what: &str,
+    call: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    timeout_at(cx.deadline(), call).await.unwrap_or_else(|_| {
+        Err(Failure::new(Class::Transient, format!("{what} {}", cx.step()), "its deadline has passed")
+            .hint("run the same command again to go on; `deadlines` in the castle file gives it more time"))
+    })
+}
+
+fn tell(cx: &Context, progress: Progress) {
+    cx.send(Message::Progress { step: cx.step().clone(), progress });
+}

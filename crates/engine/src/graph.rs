@@ -1,0 +1,48 @@
+//! Declared steps together with the code that carries them out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use castle_model::{StepDecl, StepId};
+use castle_plan::{OrderError, order};
+
+use crate::step::Step;
+
+/// All steps of a castle: what they are and what does them.
+#[derive(Default)]
+pub struct Graph {
+    decls: Vec<StepDecl>,
+    steps: BTreeMap<StepId, Arc<dyn Step>>,
+}
+
+impl Graph {
+    /// An empty graph.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a step.
+    pub fn add(&mut self, decl: StepDecl, step: impl Step + 'static) {
+        self.steps.insert(decl.id.clone(), Arc::new(step));
+        self.decls.push(decl);
+    }
+
+    /// Every declaration, in the order added.
+    #[must_use]
+    pub fn decls(&self) -> &[StepDecl] {
+        &self.decls
+    }
+
+    /// Checks names, needs and cycles.
+    ///
+    /// # Errors
+    /// What is wrong with the graph.
+    pub fn check(&self) -> Result<(), OrderError> {
+        order(&self.decls).map(drop)
+    }
+
+    pub(crate) fn step(&self, id: &StepId) -> Option<Arc<dyn Step>> {
+        self.steps.get(id).cloned()
+    }
+}

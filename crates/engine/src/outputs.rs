@@ -1,0 +1,105 @@
+//! What steps hand to the steps that need them: typed, in memory only, so that secrets may be among it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use castle_model::Failure;
+
+/// Names one output and its type. Make it a constant beside the step that gives it.
+///
+/// ```
+/// use castle_engine::outputs::{Key, Outputs};
+/// const ADDRESS: Key<String> = Key::new("address");
+/// let outputs = Outputs::default();
+/// outputs.put(&ADDRESS, "10.0.0.1".to_owned());
+/// assert_eq!(*outputs.get(&ADDRESS).unwrap(), "10.0.0.1");
+/// ```
+pub struct Key<T> {
+    name: &'static str,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// A key with this name; names are unique across the castle.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, kind: PhantomData }
+    }
+}
+
+/// The outputs of a run.
+#[derive(Default)]
+pub struct Outputs {
+    values: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Outputs {
+    /// Gives a value to those who come after. A later value replaces an earlier one.
+    pub fn put<T: Send + Sync + 'static>(&self, key: &Key<T>, value: T) {
+        self.put_named(key.name.to_owned(), value);
+    }
+
+    /// Gives a value that exists once per object, such as per node.
+    pub fn put_of<T: Send + Sync + 'static>(&self, key: &Key<T>, object: &str, value: T) {
+        self.put_named(format!("{}/{object}", key.name), value);
+    }
+
+    /// Takes a value that a needed step gave.
+    ///
+    /// # Errors
+    /// A bug: no step that runs before this one gives it.
+    pub fn get<T: Send + Sync + 'static>(&self, key: &Key<T>) -> Result<Arc<T>, Failure> {
+        self.get_named(key.name)
+    }
+
+    /// Takes a value that exists once per object.
+    ///
+    /// # Errors
+    /// A bug: no step that runs before this one gives it.
+    pub fn get_of<T: Send + Sync + 'static>(
+        &self,
+        key: &Key<T>,
+        object: &str,
+    ) -> Result<Arc<T>, Failure> {
+        self.get_named(&format!("{}/{object}", key.name))
+    }
+
+    fn put_named<T: Send + Sync + 'static>(&self, name: String, value: T) {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(value));
+    }
+
+    fn get_named<T: Send + Sync + 'static>(&self, name: &str) -> Result<Arc<T>, Failure> {
+        let found = self.values.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        found.and_then(|value| value.downcast::<T>().ok()).ok_or_else(|| {
+            Failure::bug(format!("take the output `{name}`"), "no earlier step gave it")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: Key<u32> = Key::new("count");
+
+    #[test]
+    fn a_missing_output_is_a_bug_and_says_its_name() {
+        let failure = Outputs::default().get(&COUNT).unwrap_err();
+        assert_eq!(failure.class, castle_model::Class::Bug);
+        assert!(failure.what.contains("count"));
+    }
+
+    #[test]
+    fn objects_have_values_of_their_own() {
+        let outputs = Outputs::default();
+        outputs.put_of(&COUNT, "a", 1);
+        outputs.put_of(&COUNT, "b", 2);
+        assert_eq!(
+            (*outputs.get_of(&COUNT, "a").unwrap(), *outputs.get_of(&COUNT, "b").unwrap()),
+            (1, 2)
+        );
+        assert!(outputs.get(&COUNT).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! What the runner writes down and tells when steps speak and end.
+
+use castle_journal::Record;
+use castle_model::plan::Direction;
+use castle_model::{Change, EventKind, Failure, Incarnation, LayerName, StepId};
+use tokio::task::{Id, JoinError};
+use tokio::time::Instant;
+
+use super::{RunError, Turns, millis};
+use crate::attempt::{Ended, Progress};
+use crate::context::Message;
+
+/// The layer in whose journal the lives of a castle are recorded.
+const INCARNATION_LAYER: &str = "secrets";
+
+impl Turns<'_> {
+    pub(super) fn hear(&mut self, messages: Vec<Message>) -> Result<(), RunError> {
+        for message in messages {
+            match message {
+                Message::Task { step, task, durable } => {
+                    self.append(Record::Task { step: step.clone(), task: task.clone() })?;
+                    self.acknowledge.push(durable);
+                    self.tell(EventKind::StepTask { step, task });
+                }
+                Message::Born { incarnation, durable } => {
+                    self.append_life(Record::Incarnation { id: incarnation })?;
+                    self.acknowledge.push(durable);
+                }
+                Message::Gone { incarnation } => self.gone(incarnation)?,
+                Message::Waiting { step, reason } => {
+                    self.tell(EventKind::StepWaiting { step, reason });
+                }
+                Message::Notice { step, text } => {
+                    self.tell(EventKind::Notice { step: Some(step), text });
+                }
+                Message::Handover { source } => self.tell(EventKind::Handover { source }),
+                Message::Progress { step, progress } => self.progress(step, progress)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, step: StepId, progress: Progress) -> Result<(), RunError> {
+        match progress {
+            Progress::Intent { verb, reason, durable } => {
+                self.append(Record::Intent { step, verb, reason })?;
+                self.acknowledge.push(durable);
+            }
+            Progress::Acted { change } => self.tell(EventKind::StepActed { step, change }),
+            Progress::Retrying { failure, tries, delay } => {
+                self.tell(EventKind::StepRetrying {
+                    step,
+                    failure,
+                    tries,
+                    delay_ms: millis(delay),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn ended(
+        &mut self,
+        ended: Result<(Id, (StepId, Ended)), JoinError>,
+    ) -> Result<(), RunError> {
+        let (id, ended) = match ended {
+            Ok((task, (id, ended))) => {
+                self.names.remove(&task);
+                (id, ended)
+            }
+            Err(error) => {
+                let Some(id) = self.names.remove(&error.id()) else { return Ok(()) };
+                // The panic's own words could hold anything, a secret even: only that it happened is told.
+                let why =
+                    if error.is_panic() { "the step panicked" } else { "the step was aborted" };
+                (id.clone(), Ended::Failed(Failure::bug(format!("run {id}"), why)))
+            }
+        };
+        match ended {
+            Ended::Done { change, proof, outputs } => {
+                let took_ms = self.took(&id);
+                let record = Record::Outcome {
+                    step: id.clone(),
+                    change,
+                    proof: proof.clone(),
+                    outputs,
+                    took_ms,
+                };
+                let nothing_there =
+                    self.given.plan.direction == Direction::Down && change == Change::Unchanged;
+                self.append(if nothing_there {
+                    Record::Forgotten { step: id.clone() }
+                } else {
+                    record
+                })?;
+                self.live.remove(&id);
+                self.done(&id, change, proof, took_ms);
+            }
+            Ended::Failed(failure) => {
+                self.append(Record::Failed { step: id.clone(), failure: failure.clone() })?;
+                self.failed(&id, failure);
+            }
+            Ended::Dropped => {
+                self.live.remove(&id);
+            }
+        }
+        Ok(())
+    }
+
+    /// A step that is as wanted: nothing is written, because nothing has changed.
+    pub(super) fn left(&mut self, id: &StepId, evidence: &str) {
+        self.done(id, Change::Unchanged, evidence.to_owned(), 0);
+    }
+
+    /// A step that goes with something else.
+    pub(super) fn forgotten(&mut self, id: &StepId, reason: &str) -> Result<(), RunError> {
+        if *self.given.journals.records().step(id) != castle_journal::StepState::Absent {
+            self.append(Record::Forgotten { step: id.clone() })?;
+        }
+        self.done(id, Change::Skipped, reason.to_owned(), 0);
+        Ok(())
+    }
+
+    pub(super) fn failed(&mut self, id: &StepId, failure: Failure) {
+        let took_ms = self.took(id);
+        self.live.remove(id);
+        self.tell(EventKind::StepFailed { step: id.clone(), failure: failure.clone(), took_ms });
+        self.report.failures.insert(id.clone(), failure);
+        self.fail_layer(id);
+        for blocked in self.scheduler.failed(id) {
+            self.fail_layer(&blocked);
+            self.tell(EventKind::StepBlocked { step: blocked.clone(), by: id.clone() });
+            self.report.not_run.insert(blocked, Some(id.clone()));
+        }
+    }
+
+    pub(super) fn begin_layer(&mut self, id: &StepId) {
+        let layer = self.planned[id].decl.layer.clone();
+        self.layers.entry(layer).or_default().began.get_or_insert_with(Instant::now);
+    }
+
+    /// Brings what was appended to the disk, then answers those who wait for that.
+    pub(super) fn commit(&mut self) -> Result<(), RunError> {
+        self.report.syncs += self.given.journals.commit().map_err(RunError::Journal)?;
+        for durable in self.acknowledge.drain(..) {
+            // A step that was dropped meanwhile does not hear it; what it meant to do is written all the same.
+            durable.send(()).ok();
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, id: &StepId, change: Change, proof: String, took_ms: u64) {
+        self.scheduler.done(id);
+        self.report.done += 1;
+        self.tell(EventKind::StepDone { step: id.clone(), change, proof, took_ms });
+        let layer = self.planned[id].decl.layer.clone();
+        let times = self.layers.entry(layer.clone()).or_default();
+        times.open = times.open.saturating_sub(1);
+        if times.open == 0 && !times.failed {
+            let took_ms = times.began.map_or(0, |began| millis(began.elapsed()));
+            self.tell(EventKind::LayerDone { layer, took_ms });
+        }
+    }
+
+    fn fail_layer(&mut self, id: &StepId) {
+        let layer = self.planned[id].decl.layer.clone();
+        self.layers.entry(layer).or_default().failed = true;
+    }
+
+    fn took(&self, id: &StepId) -> u64 {
+        self.live.get(id).map_or(0, |live| millis(live.began.elapsed()))
+    }
+
+    fn append(&mut self, record: Record) -> Result<(), RunError> {
+        let layer = record.step().and_then(|id| self.planned.get(id)).map(|p| p.decl.layer.clone());
+        match layer {
+            Some(layer) => self.append_to(&layer, record),
+            None => Ok(()),
+        }
+    }
+
+    fn append_life(&mut self, record: Record) -> Result<(), RunError> {
+        let layer: LayerName = INCARNATION_LAYER.parse().expect("it is a label");
+        self.append_to(&layer, record)
+    }
+
+    fn gone(&mut self, id: Incarnation) -> Result<(), RunError> {
+        if self.given.journals.records().incarnation.as_ref() == Some(&id) {
+            self.append_life(Record::IncarnationEnded { id })?;
+        }
+        Ok(())
+    }
+
+    fn append_to(&mut self, layer: &LayerName, record: Record) -> Result<(), RunError> {
+        let now = (self.given.now)();
+        self.given.journals.append(now, layer, record).map_err(RunError::Journal)
+    }
+}

@@ -1,0 +1,221 @@
+//! The few things a journal asks of a disk, and the real one: owner-only files in a folder held open.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::error::StateError;
+use crate::place;
+
+/// A journal longer than this is not ours; it is refused before it fills the memory.
+const READ_LIMIT: u64 = 256 << 20;
+
+/// Where journals are kept. Names are `run.journal` and `layers/<layer>.journal`.
+pub trait Disk: Send {
+    /// The names of the journals of layers.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    fn layers(&self) -> Result<Vec<String>, StateError>;
+
+    /// The whole of a file; none if there is no such file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or must not be trusted (modes, links, not a file).
+    fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, StateError>;
+
+    /// How long a file is, made if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be made or looked at.
+    fn length(&mut self, name: &str) -> io::Result<u64>;
+
+    /// Adds to the end of a file.
+    ///
+    /// # Errors
+    /// If not all was written. What was written of it may remain: the caller cuts it.
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes durable what was added to a file, and the file's place in its folder.
+    ///
+    /// # Errors
+    /// If that is not sure. Then nothing is known about the file any more.
+    fn sync(&mut self, name: &str) -> io::Result<()>;
+
+    /// Cuts a file.
+    ///
+    /// # Errors
+    /// If it could not be cut.
+    fn truncate(&mut self, name: &str, length: u64) -> io::Result<()>;
+
+    /// Puts a new file in the place of another, durably and all at once.
+    ///
+    /// # Errors
+    /// If it could not; the old one is then still there.
+    fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// The real disk. The folder is held open, so that nobody can move another one into its place.
+pub(crate) struct Folder {
+    path: PathBuf,
+    root: OwnedFd,
+    layers: Option<OwnedFd>,
+    open: BTreeMap<String, File>,
+    /// Files that were made, whose names are not durable yet.
+    fresh: Vec<String>,
+}
+
+impl Folder {
+    /// Works in a folder whose modes were checked.
+    pub(crate) fn new(path: PathBuf, root: OwnedFd, layers: Option<OwnedFd>) -> Self {
+        Self { path, root, layers, open: BTreeMap::new(), fresh: Vec::new() }
+    }
+
+    /// Removes what a compaction that was stopped has left.
+    pub(crate) fn sweep(&self) -> io::Result<()> {
+        for directory in [Some(&self.root), self.layers.as_ref()].into_iter().flatten() {
+            for name in place::names(directory)? {
+                if name.starts_with('.') && name.ends_with(".journal.new") {
+                    rustix::fs::unlinkat(directory, &name, AtFlags::empty())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn locate<'a>(&self, name: &'a str) -> io::Result<(&OwnedFd, &'a str)> {
+        let found = match name.split_once('/') {
+            None => Some((&self.root, name)),
+            Some((_, leaf)) => self.layers.as_ref().map(|layers| (layers, leaf)),
+        };
+        found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn handle(&mut self, name: &str) -> io::Result<&mut File> {
+        if !self.open.contains_key(name) {
+            let (directory, leaf) = self.locate(name)?;
+            let flags = OFlags::RDWR | OFlags::APPEND;
+            let opened = match place::open(directory, leaf, flags) {
+                Err(rustix::io::Errno::NOENT) => {
+                    let made = place::open(directory, leaf, flags | OFlags::CREATE | OFlags::EXCL)?;
+                    rustix::fs::fchmod(&made, place::FILE_MODE)?;
+                    self.fresh.push(name.to_owned());
+                    made
+                }
+                other => other?,
+            };
+            place::check_file(&opened, Path::new(name)).map_err(io::Error::other)?;
+            self.open.insert(name.to_owned(), File::from(opened));
+        }
+        self.open.get_mut(name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
+
+impl Disk for Folder {
+    fn layers(&self) -> Result<Vec<String>, StateError> {
+        let Some(layers) = &self.layers else { return Ok(Vec::new()) };
+        let path = self.path.join("layers");
+        let mut names = place::names(layers).map_err(|source| StateError::Access {
+            doing: "list",
+            path,
+            source,
+        })?;
+        names.retain(|name| !name.starts_with('.') && name.ends_with(".journal"));
+        names.sort();
+        Ok(names.into_iter().map(|name| format!("layers/{name}")).collect())
+    }
+
+    fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
+        let path = self.path.join(name);
+        let access = |source| StateError::Access { doing: "read", path: path.clone(), source };
+        let Ok((directory, leaf)) = self.locate(name) else { return Ok(None) };
+        let opened = match place::open(directory, leaf, OFlags::RDONLY) {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(place::refused(&path, "a journal", errno)),
+            Ok(opened) => opened,
+        };
+        place::check_file(&opened, &path)?;
+        let mut bytes = Vec::new();
+        let file = File::from(opened);
+        let read = file.take(READ_LIMIT + 1).read_to_end(&mut bytes).map_err(access)?;
+        if read as u64 > READ_LIMIT {
+            return Err(access(io::Error::from(io::ErrorKind::FileTooLarge)));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn length(&mut self, name: &str) -> io::Result<u64> {
+        Ok(self.handle(name)?.metadata()?.len())
+    }
+
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.handle(name)?.write_all(bytes)
+    }
+
+    fn sync(&mut self, name: &str) -> io::Result<()> {
+        self.handle(name)?.sync_data()?;
+        if let Some(index) = self.fresh.iter().position(|fresh| fresh == name) {
+            let (directory, _) = self.locate(name)?;
+            rustix::fs::fsync(directory)?;
+            self.fresh.swap_remove(index);
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, name: &str, length: u64) -> io::Result<()> {
+        self.handle(name)?.set_len(length)
+    }
+
+    fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let (directory, leaf) = self.locate(name)?;
+        let temporary = format!(".{leaf}.new");
+        match rustix::fs::unlinkat(directory, &temporary, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+        let made = place::open(directory, &temporary, flags)?;
+        rustix::fs::fchmod(&made, place::FILE_MODE)?;
+        let mut file = File::from(made);
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        if let Err(error) = written {
+            rustix::fs::unlinkat(directory, &temporary, AtFlags::empty())?;
+            return Err(error);
+        }
+        rustix::fs::renameat(directory, &temporary, directory, leaf)?;
+        rustix::fs::fsync(directory)?;
+        self.open.insert(name.to_owned(), file);
+        Ok(())
+    }
+}
+
+/// Makes a folder that only its owner can enter, if it is not there, whatever the umask.
+pub(crate) fn make_folder(
+    parent: &OwnedFd,
+    name: &str,
+    path: &Path,
+) -> Result<OwnedFd, StateError> {
+    let access = |doing, errno: rustix::io::Errno| StateError::Access {
+        doing,
+        path: path.to_owned(),
+        source: errno.into(),
+    };
+    let made = match rustix::fs::mkdirat(parent, name, place::FOLDER_MODE) {
+        Ok(()) => true,
+        Err(rustix::io::Errno::EXIST) => false,
+        Err(errno) => return Err(access("make", errno)),
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(parent, name, flags, Mode::empty())
+        .map_err(|errno| place::refused(path, "a folder", errno))?;
+    if made {
+        rustix::fs::fchmod(&folder, place::FOLDER_MODE).map_err(|e| access("protect", e))?;
+        rustix::fs::fsync(parent).map_err(|e| access("make", e))?;
+    }
+    place::check_folder(&folder, path)?;
+    Ok(folder)
+}

@@ -1,0 +1,170 @@
+//! The verbs: what becomes of each step, and why.
+
+use std::collections::BTreeSet;
+
+use castle_model::plan::Direction;
+use castle_model::{CastleName, Observed, Plan, PlannedStep, StepDecl, StepId, UndoKind, Verb};
+use sha2::{Digest, Sha256};
+
+use crate::order::{OrderError, order};
+use crate::survey::{Look, Survey};
+
+/// The plan towards the castle file. `known` are the steps whose outcome a journal of ours already holds.
+///
+/// # Errors
+/// The steps cannot be ordered.
+pub fn up(
+    castle: &CastleName,
+    steps: &[StepDecl],
+    survey: &Survey,
+    known: &BTreeSet<StepId>,
+) -> Result<Plan, OrderError> {
+    let planned = order(steps)?
+        .into_iter()
+        .map(|at| {
+            let decl = steps[at].clone();
+            let (verb, reason, unknown) = verb_up(&decl, survey.get(&decl.id), known);
+            PlannedStep { decl, verb, reason, unknown }
+        })
+        .collect();
+    Ok(sealed(castle, Direction::Up, planned))
+}
+
+/// The plan towards nothing: needs turned round, so that what was made last goes first.
+///
+/// # Errors
+/// The steps cannot be ordered.
+pub fn down(castle: &CastleName, steps: &[StepDecl], survey: &Survey) -> Result<Plan, OrderError> {
+    order(steps)?;
+    let turned: Vec<StepDecl> = steps
+        .iter()
+        .map(|step| StepDecl {
+            needs: steps
+                .iter()
+                .filter(|s| s.needs.contains(&step.id))
+                .map(|s| s.id.clone())
+                .collect(),
+            ..step.clone()
+        })
+        .collect();
+    let planned = order(&turned)?
+        .into_iter()
+        .map(|at| {
+            let decl = turned[at].clone();
+            let (verb, reason, unknown) = verb_down(&decl, survey.get(&decl.id));
+            PlannedStep { decl, verb, reason, unknown }
+        })
+        .collect();
+    Ok(sealed(castle, Direction::Down, planned))
+}
+
+fn verb_up(decl: &StepDecl, look: Option<&Look>, known: &BTreeSet<StepId>) -> (Verb, String, bool) {
+    let seen = match look {
+        None => return (Verb::Create, "not looked at".to_owned(), true),
+        Some(Look::After(need)) => return (Verb::Create, format!("after {need}"), true),
+        Some(Look::Failed(failure)) => {
+            return (Verb::Create, format!("could not look: {failure}"), true);
+        }
+        Some(Look::Leftover(_)) => {
+            return (Verb::Create, "looked at for removal only".to_owned(), true);
+        }
+        Some(Look::Seen(seen)) => seen,
+    };
+    match seen {
+        Observed::Absent => (Verb::Create, "not there".to_owned(), false),
+        Observed::Right { evidence } if decl.always || known.contains(&decl.id) => {
+            (Verb::Leave, evidence.clone(), false)
+        }
+        Observed::Right { evidence } => (Verb::Adopt, evidence.clone(), false),
+        Observed::Wrong { why, replace: false } => (Verb::Update, why.clone(), false),
+        Observed::Wrong { why, replace: true } => (Verb::Replace, why.clone(), false),
+        Observed::Foreign { owner } => {
+            (Verb::Leave, format!("not ours ({owner}): the run will stop here"), true)
+        }
+        Observed::Unknown { why } => (Verb::Create, why.clone(), true),
+    }
+}
+
+fn verb_down(decl: &StepDecl, look: Option<&Look>) -> (Verb, String, bool) {
+    match &decl.undo {
+        UndoKind::Contained { within } => (Verb::Forget, format!("goes with {within}"), false),
+        UndoKind::Nothing { why } => (Verb::Leave, why.clone(), false),
+        UndoKind::Explicit => match look {
+            Some(Look::Leftover(Some(what))) => (Verb::Remove, what.clone(), false),
+            Some(Look::Leftover(None)) => (Verb::Leave, "nothing there".to_owned(), false),
+            Some(Look::Failed(failure)) => {
+                (Verb::Remove, format!("could not look: {failure}"), true)
+            }
+            Some(Look::Seen(_) | Look::After(_)) | None => {
+                (Verb::Remove, "not looked at".to_owned(), true)
+            }
+        },
+    }
+}
+
+fn sealed(castle: &CastleName, direction: Direction, steps: Vec<PlannedStep>) -> Plan {
+    let body = serde_json::to_vec(&(castle, direction, &steps)).expect("plans are plain data");
+    let hash = hex::encode(Sha256::digest(body));
+    Plan { castle: castle.clone(), direction, steps, hash }
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_model::Failure;
+
+    use super::*;
+
+    fn step(name: &str, needs: &[&str]) -> StepDecl {
+        StepDecl::new(StepId::new("l", name), name, "vm")
+            .needs(needs.iter().map(|n| StepId::new("l", n)))
+    }
+
+    fn castle() -> CastleName {
+        "blue".parse().unwrap()
+    }
+
+    fn verb_of(look: Look, known: bool) -> (Verb, bool) {
+        let steps = [step("a", &[])];
+        let id = steps[0].id.clone();
+        let known = if known { [id.clone()].into() } else { BTreeSet::new() };
+        let plan = up(&castle(), &steps, &[(id, look)].into(), &known).unwrap();
+        (plan.steps[0].verb, plan.steps[0].unknown)
+    }
+
+    #[test]
+    fn every_look_has_its_verb() {
+        let seen = Look::Seen;
+        assert_eq!(verb_of(seen(Observed::Absent), false), (Verb::Create, false));
+        assert_eq!(verb_of(seen(Observed::right("x")), true), (Verb::Leave, false));
+        assert_eq!(verb_of(seen(Observed::right("x")), false), (Verb::Adopt, false));
+        assert_eq!(verb_of(seen(Observed::wrong("x")), true), (Verb::Update, false));
+        assert_eq!(verb_of(seen(Observed::stale("x")), true), (Verb::Replace, false));
+        assert_eq!(
+            verb_of(seen(Observed::Foreign { owner: "x".into() }), true),
+            (Verb::Leave, true)
+        );
+        assert_eq!(verb_of(Look::After(StepId::new("l", "z")), false), (Verb::Create, true));
+        assert_eq!(verb_of(Look::Failed(Failure::bug("a", "b")), false), (Verb::Create, true));
+    }
+
+    #[test]
+    fn going_down_turns_the_order_round() {
+        let steps = [step("first", &[]).undo(), step("second", &["first"]).contained("first")];
+        let survey = [(steps[0].id.clone(), Look::Leftover(Some("VM 421".into())))].into();
+        let plan = down(&castle(), &steps, &survey).unwrap();
+        let short: Vec<_> = plan.steps.iter().map(|s| (s.decl.title.as_str(), s.verb)).collect();
+        assert_eq!(short, [("second", Verb::Forget), ("first", Verb::Remove)]);
+        assert_eq!(plan.steps[1].decl.needs, [steps[1].id.clone()]);
+    }
+
+    #[test]
+    fn the_hash_is_of_the_content() {
+        let steps = [step("a", &[])];
+        let one = up(&castle(), &steps, &Survey::new(), &BTreeSet::new()).unwrap();
+        let same = up(&castle(), &steps, &Survey::new(), &BTreeSet::new()).unwrap();
+        let survey = [(steps[0].id.clone(), Look::Seen(Observed::right("x")))].into();
+        let other = up(&castle(), &steps, &survey, &BTreeSet::new()).unwrap();
+        assert_eq!(one.hash, same.hash);
+        assert_ne!(one.hash, other.hash);
+    }
+}
