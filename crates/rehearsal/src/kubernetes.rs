@@ -147,8 +147,12 @@ impl Kubernetes {
             return No::new(503, "ServiceUnavailable", message).reply();
         }
         if !peer.organizations.iter().any(|o| o == "system:masters") {
-            let message = format!("User \"{}\" cannot {} path \"{}\"", peer.common_name,
-                call.method.to_lowercase(), call.path);
+            let message = format!(
+                "User \"{}\" cannot {} path \"{}\"",
+                peer.common_name,
+                call.method.to_lowercase(),
+                call.path
+            );
             return No::new(403, "Forbidden", format!("forbidden: {message}")).reply();
         }
         self.serve(turn, call).unwrap_or_else(|no| no.reply())
@@ -182,7 +186,9 @@ impl Kubernetes {
 
     /// The names of the nodes, with whether each is Ready.
     pub fn node_names(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.store.all("", "nodes").map(|(key, node)| (parts(key).3, kinds::condition(node, "Ready")))
+        self.store
+            .all("", "nodes")
+            .map(|(key, node)| (parts(key).3, kinds::condition(node, "Ready")))
     }
 
     /// The id of the cluster that was born last.
@@ -255,15 +261,35 @@ impl Kubernetes {
         self.store.change(key, |definition| {
             let names = definition["spec"]["names"].clone();
             definition["status"]["acceptedNames"] = names;
-            set_condition(definition, "NamesAccepted", true, "NoConflicts", "no conflicts found", &stamp);
-            set_condition(definition, "Established", true, "InitialNamesAccepted",
-                "the initial names have been accepted", &stamp);
+            set_condition(
+                definition,
+                "NamesAccepted",
+                true,
+                "NoConflicts",
+                "no conflicts found",
+                &stamp,
+            );
+            set_condition(
+                definition,
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+                &stamp,
+            );
         });
     }
 }
 
 /// Writes a condition; its time moves only when its status does.
-fn set_condition(object: &mut Value, kind: &str, holds: bool, reason: &str, message: &str, stamp: &str) {
+fn set_condition(
+    object: &mut Value,
+    kind: &str,
+    holds: bool,
+    reason: &str,
+    message: &str,
+    stamp: &str,
+) {
     let status = if holds { "True" } else { "False" };
     let generation = object["metadata"]["generation"].clone();
     if !object["status"]["conditions"].is_array() {

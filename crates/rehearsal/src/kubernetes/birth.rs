@@ -9,11 +9,15 @@ impl Kubernetes {
     /// Fills a new cluster with what Talos applies first.
     pub(super) fn populate(&mut self, turn: &mut Turn<'_>) {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            self.make(turn, ("", "namespaces"), json!({
-                "apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-                "status": {"phase": "Active"},
-            }));
+            self.make(
+                turn,
+                ("", "namespaces"),
+                json!({
+                    "apiVersion": "v1", "kind": "Namespace",
+                    "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                    "status": {"phase": "Active"},
+                }),
+            );
         }
         self.make(turn, ("", "services"), json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "kubernetes", "namespace": "default"},
@@ -28,15 +32,28 @@ impl Kubernetes {
             ("kube-flannel", "ghcr.io/siderolabs/flannel"),
             ("kube-proxy", "registry.k8s.io/kube-proxy"),
         ] {
-            self.make(turn, ("apps", "daemonsets"), workload("DaemonSet", "kube-system", name, image, 0));
+            self.make(
+                turn,
+                ("apps", "daemonsets"),
+                workload("DaemonSet", "kube-system", name, image, 0),
+            );
         }
-        self.make(turn, ("apps", "deployments"),
-            workload("Deployment", "kube-system", "coredns", "registry.k8s.io/coredns/coredns", 2));
+        self.make(
+            turn,
+            ("apps", "deployments"),
+            workload("Deployment", "kube-system", "coredns", "registry.k8s.io/coredns/coredns", 2),
+        );
     }
 }
 
 /// A Deployment or DaemonSet that runs everywhere it may.
-pub(super) fn workload(kind: &str, namespace: &str, name: &str, image: &str, replicas: u32) -> Value {
+pub(super) fn workload(
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    image: &str,
+    replicas: u32,
+) -> Value {
     let app = if name == "coredns" { "kube-dns" } else { name };
     let host_network = matches!(name, "kube-flannel" | "kube-proxy");
     let mut object = json!({

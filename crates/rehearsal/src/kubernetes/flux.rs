@@ -17,7 +17,9 @@ impl Kubernetes {
     /// The source controller: where is the branch?
     pub(super) fn fetch(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
         let Some(source) = self.store.get(place).cloned() else { return };
-        if source["spec"]["suspend"] == true || !self.is_up(NAMESPACE, "deployments", "source-controller") {
+        if source["spec"]["suspend"] == true
+            || !self.is_up(NAMESPACE, "deployments", "source-controller")
+        {
             return;
         }
         let before = source["status"]["artifact"]["revision"].clone();
@@ -56,28 +58,37 @@ impl Kubernetes {
             None => None,
         };
         let credentials = login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
-        let commit = neighbours
-            .git_head(url, branch, credentials)
-            .map_err(|why| format!("failed to checkout and determine revision: unable to clone '{url}': {why}"))?;
+        let commit = neighbours.git_head(url, branch, credentials)?;
         Ok(format!("{branch}@sha1:{commit}"))
     }
 
     /// The kustomize controller: with its source fetched and its needs ready, a Kustomization is applied.
     pub(super) fn build(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
         let Some(object) = self.store.get(place).cloned() else { return };
-        if object["spec"]["suspend"] == true || !self.is_up(NAMESPACE, "deployments", "kustomize-controller") {
+        if object["spec"]["suspend"] == true
+            || !self.is_up(NAMESPACE, "deployments", "kustomize-controller")
+        {
             return;
         }
         let stamp = self.stamp();
         match self.built(turn, &object, neighbours) {
             Ok(revision) => {
-                let fresh = object["status"]["lastAppliedRevision"] != revision.as_str() || !condition(&object, "Ready");
+                let fresh = object["status"]["lastAppliedRevision"] != revision.as_str()
+                    || !condition(&object, "Ready");
                 self.store.change(place, |object| {
                     let message = format!("Applied revision: {revision}");
-                    object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
+                    object["status"]["observedGeneration"] =
+                        object["metadata"]["generation"].clone();
                     object["status"]["lastAppliedRevision"] = revision.clone().into();
                     object["status"]["lastAttemptedRevision"] = revision.clone().into();
-                    set_condition(object, "Ready", true, "ReconciliationSucceeded", &message, &stamp);
+                    set_condition(
+                        object,
+                        "Ready",
+                        true,
+                        "ReconciliationSucceeded",
+                        &message,
+                        &stamp,
+                    );
                 });
                 if fresh {
                     self.plan(turn, place, every(&object["spec"]["interval"], 600_000));
@@ -85,7 +96,8 @@ impl Kubernetes {
             }
             Err((reason, why)) => {
                 self.store.change(place, |object| {
-                    object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
+                    object["status"]["observedGeneration"] =
+                        object["metadata"]["generation"].clone();
                     set_condition(object, "Ready", false, reason, &why, &stamp);
                 });
                 let next = if reason == "DependencyNotReady" { self.requeue() } else { AGAIN };
@@ -105,12 +117,20 @@ impl Kubernetes {
         let reference = &object["spec"]["sourceRef"];
         let name = reference["name"].as_str().unwrap_or_default();
         let home = reference["namespace"].as_str().unwrap_or(namespace);
-        let source = self.store.get(&key("source.toolkit.fluxcd.io", "gitrepositories", home, name)).cloned();
+        let source = self
+            .store
+            .get(&key("source.toolkit.fluxcd.io", "gitrepositories", home, name))
+            .cloned();
         let source = source.ok_or_else(|| {
-            ("ArtifactFailed", format!("GitRepository.source.toolkit.fluxcd.io \"{name}\" not found"))
+            (
+                "ArtifactFailed",
+                format!("GitRepository.source.toolkit.fluxcd.io \"{name}\" not found"),
+            )
         })?;
         let revision = source["status"]["artifact"]["revision"].as_str().map(str::to_owned);
-        let revision = revision.ok_or_else(|| ("ArtifactFailed", "Source artifact not found, retrying in 30s".to_owned()))?;
+        let revision = revision.ok_or_else(|| {
+            ("ArtifactFailed", "Source artifact not found, retrying in 30s".to_owned())
+        })?;
         self.needs_ready(object, namespace, &revision)?;
         self.values_there(object, namespace)?;
         let url = source["spec"]["url"].as_str().unwrap_or_default();
@@ -119,19 +139,37 @@ impl Kubernetes {
         match neighbours.kustomizations(url, path) {
             Some(declared) => self.declare(turn, object, &declared),
             None if child => {}
-            None => return Err(("ArtifactFailed", format!("kustomization path not found: stat /tmp/kustomization{path}: no such file or directory"))),
+            None => {
+                return Err((
+                    "ArtifactFailed",
+                    format!(
+                        "kustomization path not found: stat {path}: no such file or directory"
+                    ),
+                ));
+            }
         }
         Ok(revision)
     }
 
-    fn needs_ready(&self, object: &Value, namespace: &str, revision: &str) -> Result<(), (&'static str, String)> {
+    fn needs_ready(
+        &self,
+        object: &Value,
+        namespace: &str,
+        revision: &str,
+    ) -> Result<(), (&'static str, String)> {
         for need in object["spec"]["dependsOn"].as_array().map_or(&[][..], Vec::as_slice) {
             let name = need["name"].as_str().unwrap_or_default();
             let home = need["namespace"].as_str().unwrap_or(namespace);
-            let there = self.store.get(&key("kustomize.toolkit.fluxcd.io", "kustomizations", home, name));
-            let ready = there.is_some_and(|o| condition(o, "Ready") && o["status"]["lastAppliedRevision"] == revision);
+            let there =
+                self.store.get(&key("kustomize.toolkit.fluxcd.io", "kustomizations", home, name));
+            let ready = there.is_some_and(|o| {
+                condition(o, "Ready") && o["status"]["lastAppliedRevision"] == revision
+            });
             if !ready {
-                return Err(("DependencyNotReady", format!("dependency '{home}/{name}' is not ready")));
+                return Err((
+                    "DependencyNotReady",
+                    format!("dependency '{home}/{name}' is not ready"),
+                ));
             }
         }
         Ok(())
@@ -139,11 +177,21 @@ impl Kubernetes {
 
     /// What `postBuild` substitutes from must be there.
     fn values_there(&self, object: &Value, namespace: &str) -> Result<(), (&'static str, String)> {
-        for from in object["spec"]["postBuild"]["substituteFrom"].as_array().map_or(&[][..], Vec::as_slice) {
-            let (kind, name) = (from["kind"].as_str().unwrap_or_default(), from["name"].as_str().unwrap_or_default());
+        for from in
+            object["spec"]["postBuild"]["substituteFrom"].as_array().map_or(&[][..], Vec::as_slice)
+        {
+            let (kind, name) = (
+                from["kind"].as_str().unwrap_or_default(),
+                from["name"].as_str().unwrap_or_default(),
+            );
             let plural = if kind == "Secret" { "secrets" } else { "configmaps" };
-            if self.store.get(&key("", plural, namespace, name)).is_none() && from["optional"] != true {
-                return Err(("BuildFailed", format!("substitute from '{kind}/{name}' error: {plural} \"{name}\" not found")));
+            if self.store.get(&key("", plural, namespace, name)).is_none()
+                && from["optional"] != true
+            {
+                return Err((
+                    "BuildFailed",
+                    format!("substitute from '{kind}/{name}' error: {plural} \"{name}\" not found"),
+                ));
             }
         }
         Ok(())
@@ -154,7 +202,8 @@ impl Kubernetes {
         let name = parent["metadata"]["name"].as_str().unwrap_or_default();
         for child in declared {
             let needs: Vec<Value> = child.depends_on.iter().map(|n| json!({"name": n})).collect();
-            let place = key("kustomize.toolkit.fluxcd.io", "kustomizations", NAMESPACE, &child.name);
+            let place =
+                key("kustomize.toolkit.fluxcd.io", "kustomizations", NAMESPACE, &child.name);
             if self.store.get(&place).is_some() {
                 continue;
             }
@@ -171,8 +220,12 @@ impl Kubernetes {
     fn requeue(&self) -> Span {
         let place = key("apps", "deployments", NAMESPACE, "kustomize-controller");
         let argument = self.store.get(&place).and_then(|controller| {
-            let arguments = controller["spec"]["template"]["spec"]["containers"][0]["args"].as_array()?;
-            arguments.iter().find_map(|a| a.as_str()?.strip_prefix("--requeue-dependency=")).map(Value::from)
+            let arguments =
+                controller["spec"]["template"]["spec"]["containers"][0]["args"].as_array()?;
+            arguments
+                .iter()
+                .find_map(|a| a.as_str()?.strip_prefix("--requeue-dependency="))
+                .map(Value::from)
         });
         every(&argument.unwrap_or(Value::Null), 30_000)
     }

@@ -22,7 +22,11 @@ impl Resource {
 
     /// Its name in the words of the server: `deployments.apps`, `pods`.
     pub(super) fn full_name(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
     }
 
     /// Whether the server counts changes of the specification.
@@ -51,8 +55,20 @@ const BUILT_IN: &[(&str, &str, &str, &str, bool)] = &[
     ("", "v1", "secrets", "Secret", true),
     ("", "v1", "serviceaccounts", "ServiceAccount", true),
     ("", "v1", "services", "Service", true),
-    ("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false),
-    ("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "mutatingwebhookconfigurations",
+        "MutatingWebhookConfiguration",
+        false,
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "validatingwebhookconfigurations",
+        "ValidatingWebhookConfiguration",
+        false,
+    ),
     ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false),
     ("apiregistration.k8s.io", "v1", "apiservices", "APIService", false),
     ("apps", "v1", "daemonsets", "DaemonSet", true),

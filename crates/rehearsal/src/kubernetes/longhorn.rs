@@ -24,24 +24,34 @@ impl Kubernetes {
             "provisioner": "driver.longhorn.io", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
             "allowVolumeExpansion": true,
         }));
-        let place = self.make(turn, ("longhorn.io", "nodes"), json!({
-            "apiVersion": "longhorn.io/v1beta2", "kind": "Node",
-            "metadata": {"name": node, "namespace": NAMESPACE},
-            "spec": {"name": node, "allowScheduling": true},
-        }));
-        let able = self.nodes.get(node).is_some_and(|f| f.extensions.iter().any(|e| e.contains(ISCSI)));
+        let place = self.make(
+            turn,
+            ("longhorn.io", "nodes"),
+            json!({
+                "apiVersion": "longhorn.io/v1beta2", "kind": "Node",
+                "metadata": {"name": node, "namespace": NAMESPACE},
+                "spec": {"name": node, "allowScheduling": true},
+            }),
+        );
+        let able =
+            self.nodes.get(node).is_some_and(|f| f.extensions.iter().any(|e| e.contains(ISCSI)));
         let stamp = self.stamp();
         self.store.change(&place, |object| {
             if able {
                 set_condition(object, "Ready", true, "", "", &stamp);
             } else {
-                let why = format!("node {node} is down: iscsiadm: executable file not found in $PATH");
+                let why =
+                    format!("node {node} is down: iscsiadm: executable file not found in $PATH");
                 set_condition(object, "Ready", false, "ManagerPodDown", &why, &stamp);
             }
         });
         if able {
             // The instance manager's image, then the node's disks.
-            self.later(turn, (11_000, 26_000, 65_000), Work::LonghornDisk { node: node.to_owned() });
+            self.later(
+                turn,
+                (11_000, 26_000, 65_000),
+                Work::LonghornDisk { node: node.to_owned() },
+            );
         }
     }
 
@@ -52,7 +62,8 @@ impl Kubernetes {
         };
         let stamp = self.stamp();
         self.store.change(&key("longhorn.io", "nodes", NAMESPACE, node), |object| {
-            object["spec"]["disks"]["default-disk"] = json!({"path": path, "allowScheduling": true});
+            object["spec"]["disks"]["default-disk"] =
+                json!({"path": path, "allowScheduling": true});
             object["status"]["diskStatus"]["default-disk"] = json!({"conditions": [
                 {"type": "Ready", "status": "True", "lastTransitionTime": stamp},
                 {"type": "Schedulable", "status": "True", "lastTransitionTime": stamp},
@@ -71,10 +82,23 @@ impl Kubernetes {
         }));
         for name in ["csi-attacher", "csi-provisioner", "csi-resizer", "csi-snapshotter"] {
             let image = format!("longhornio/{name}");
-            self.make(turn, ("apps", "deployments"), workload("Deployment", NAMESPACE, name, &image, 3));
+            self.make(
+                turn,
+                ("apps", "deployments"),
+                workload("Deployment", NAMESPACE, name, &image, 3),
+            );
         }
-        self.make(turn, ("apps", "daemonsets"),
-            workload("DaemonSet", NAMESPACE, "longhorn-csi-plugin", "longhornio/longhorn-manager", 0));
+        self.make(
+            turn,
+            ("apps", "daemonsets"),
+            workload(
+                "DaemonSet",
+                NAMESPACE,
+                "longhorn-csi-plugin",
+                "longhornio/longhorn-manager",
+                0,
+            ),
+        );
     }
 
     /// A claim's controller: with a provisioner and a disk it gets its volume.
@@ -110,7 +134,12 @@ impl Kubernetes {
 
     /// Whether a kind is defined.
     pub(super) fn knows(&self, group: &str, plural: &str) -> bool {
-        let place = key("apiextensions.k8s.io", "customresourcedefinitions", "", &format!("{plural}.{group}"));
+        let place = key(
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            "",
+            &format!("{plural}.{group}"),
+        );
         self.store.get(&place).is_some()
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn conflict(live: &Value, theirs: &Value, ours: &Value, path: &str) -
             conflict(&live[name], value, ours.get(name)?, &format!("{path}.{name}"))
         }),
         (Value::Array(_), Value::Array(_)) => None,
-        _ => (ours != theirs && ours != live && !path.starts_with(".metadata")).then(|| path.to_owned()),
+        _ => (ours != theirs && ours != live && !path.starts_with(".metadata"))
+            .then(|| path.to_owned()),
     }
 }
 
@@ -70,7 +71,10 @@ fn missing(path: &str) -> String {
     format!("the path {path} does not exist")
 }
 
-fn place<'a, 'p>(target: &'a mut Value, path: &'p str) -> Result<(&'a mut Value, String, &'p str), String> {
+fn place<'a, 'p>(
+    target: &'a mut Value,
+    path: &'p str,
+) -> Result<(&'a mut Value, String, &'p str), String> {
     let (parent, last) = path.rsplit_once('/').ok_or_else(|| missing(path))?;
     let name = last.replace("~1", "/").replace("~0", "~");
     Ok((target.pointer_mut(parent).ok_or_else(|| missing(path))?, name, path))
@@ -182,15 +186,20 @@ mod tests {
         let live = json!({"a": 1, "mine": 2, "hooks": [{"name": "x", "url": "u", "caBundle": "b"}, {"name": "old"}]});
         let before = json!({"mine": 2, "hooks": [{"name": "x", "url": "u"}, {"name": "old"}]});
         let wanted = json!({"hooks": [{"name": "x", "url": "v"}]});
-        assert_eq!(apply(&live, Some(&before), &wanted),
-            json!({"a": 1, "hooks": [{"name": "x", "url": "v", "caBundle": "b"}]}));
+        assert_eq!(
+            apply(&live, Some(&before), &wanted),
+            json!({"a": 1, "hooks": [{"name": "x", "url": "v", "caBundle": "b"}]})
+        );
     }
 
     #[test]
     fn conflicts_are_named() {
         let live = json!({"spec": {"replicas": 2}});
         let theirs = json!({"spec": {"replicas": 2}});
-        assert_eq!(conflict(&live, &theirs, &json!({"spec": {"replicas": 3}}), ""), Some(".spec.replicas".into()));
+        assert_eq!(
+            conflict(&live, &theirs, &json!({"spec": {"replicas": 3}}), ""),
+            Some(".spec.replicas".into())
+        );
         assert_eq!(conflict(&live, &theirs, &json!({"spec": {"replicas": 2}}), ""), None);
         assert_eq!(conflict(&live, &theirs, &json!({"spec": {"paused": true}}), ""), None);
     }
@@ -200,12 +209,16 @@ mod tests {
         let mut value = json!({"a": {"b": 1, "c": 2}, "l": [1, 2]});
         merge_patch(&mut value, &json!({"a": {"b": null, "d": 3}}));
         assert_eq!(value, json!({"a": {"c": 2, "d": 3}, "l": [1, 2]}));
-        json_patch(&mut value, &json!([
-            {"op": "add", "path": "/l/-", "value": 3},
-            {"op": "remove", "path": "/a/c"},
-            {"op": "replace", "path": "/a/d", "value": 4},
-            {"op": "add", "path": "/a/x~1y", "value": 5},
-        ])).unwrap();
+        json_patch(
+            &mut value,
+            &json!([
+                {"op": "add", "path": "/l/-", "value": 3},
+                {"op": "remove", "path": "/a/c"},
+                {"op": "replace", "path": "/a/d", "value": 4},
+                {"op": "add", "path": "/a/x~1y", "value": 5},
+            ]),
+        )
+        .unwrap();
         assert_eq!(value, json!({"a": {"d": 4, "x/y": 5}, "l": [1, 2, 3]}));
         assert!(json_patch(&mut value, &json!([{"op": "remove", "path": "/zz"}])).is_err());
     }

@@ -12,7 +12,8 @@ use super::{Kubernetes, Work};
 use crate::turn::Turn;
 
 /// A webhook's authority as it stands in configurations: any certificate will do here.
-const AUTHORITY: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnJlaGVhcnNhbAotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==";
+const AUTHORITY: &str =
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnJlaGVhcnNhbAotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==";
 
 impl Kubernetes {
     /// The services that select a pod.
@@ -22,7 +23,8 @@ impl Kubernetes {
             .under(&format!("|services|{namespace}|"))
             .filter(|(_, service)| {
                 let selector = &service["spec"]["selector"];
-                selector.as_object().is_some_and(|s| !s.is_empty()) && includes(&pod["metadata"]["labels"], selector)
+                selector.as_object().is_some_and(|s| !s.is_empty())
+                    && includes(&pod["metadata"]["labels"], selector)
             })
             .map(|(key, _)| key.clone())
             .collect()
@@ -60,7 +62,8 @@ impl Kubernetes {
             .collect();
         let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
         let suffix = &hex::encode(Sha256::digest(uid))[..5];
-        let slice = key("discovery.k8s.io", "endpointslices", namespace, &format!("{name}-{suffix}"));
+        let slice =
+            key("discovery.k8s.io", "endpointslices", namespace, &format!("{name}-{suffix}"));
         let ports = service["spec"]["ports"].clone();
         let object = self.store.get(&slice).cloned().unwrap_or_else(|| json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -89,7 +92,9 @@ impl Kubernetes {
         let taken: Vec<String> = self
             .store
             .all("", "services")
-            .filter_map(|(_, s)| s["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().map(str::to_owned))
+            .filter_map(|(_, s)| {
+                s["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().map(str::to_owned)
+            })
             .collect();
         let free = self
             .store
@@ -101,7 +106,8 @@ impl Kubernetes {
             .find(|address| !taken.contains(address));
         if let Some(address) = free {
             self.store.change(place, |service| {
-                service["status"]["loadBalancer"]["ingress"] = json!([{"ip": address, "ipMode": "VIP"}]);
+                service["status"]["loadBalancer"]["ingress"] =
+                    json!([{"ip": address, "ipMode": "VIP"}]);
             });
         }
     }
@@ -112,12 +118,19 @@ impl Kubernetes {
         let Some(object) = self.store.get(pod).cloned() else { return };
         for place in self.services_of(&object) {
             let (_, _, namespace, service) = parts(&place);
-            if !self.is_hook(namespace, service) || self.serving.contains(&format!("{namespace}/{service}")) {
+            if !self.is_hook(namespace, service)
+                || self.serving.contains(&format!("{namespace}/{service}"))
+            {
                 continue;
             }
-            let slow = if namespace == "metallb-system" { (2_000, 5_000, 12_000) } else { (500, 1_500, 4_000) };
+            let slow = if namespace == "metallb-system" {
+                (2_000, 5_000, 12_000)
+            } else {
+                (500, 1_500, 4_000)
+            };
             let (namespace, service) = (namespace.to_owned(), service.to_owned());
-            let written = Work::Authority { namespace: namespace.clone(), service: service.clone() };
+            let written =
+                Work::Authority { namespace: namespace.clone(), service: service.clone() };
             self.later(turn, (200, 600, 1_500), written);
             self.later(turn, slow, Work::Serving { namespace, service });
         }
@@ -137,11 +150,14 @@ impl Kubernetes {
                 self.later(turn, (200, 600, 1_500), Work::Authority { namespace, service });
                 continue;
             }
-            let Some(service) = self.store.get(&key("", "services", namespace, name)) else { continue };
-            let ready = self
-                .store
-                .under(&format!("|pods|{namespace}|"))
-                .find(|(_, pod)| condition(pod, "Ready") && includes(&pod["metadata"]["labels"], &service["spec"]["selector"]));
+            let Some(service) = self.store.get(&key("", "services", namespace, name)) else {
+                continue;
+            };
+            let prefix = format!("|pods|{namespace}|");
+            let ready = self.store.under(&prefix).find(|(_, pod)| {
+                condition(pod, "Ready")
+                    && includes(&pod["metadata"]["labels"], &service["spec"]["selector"])
+            });
             pods.extend(ready.map(|(key, _)| key.clone()));
         }
         pods.dedup();
@@ -154,9 +170,9 @@ impl Kubernetes {
     fn is_hook(&self, namespace: &str, service: &str) -> bool {
         ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"].iter().any(|plural| {
             self.store.all("admissionregistration.k8s.io", plural).any(|(_, configuration)| {
-                configuration["webhooks"].as_array().is_some_and(|hooks| {
-                    hooks.iter().any(|h| calls(h, namespace, service))
-                })
+                configuration["webhooks"]
+                    .as_array()
+                    .is_some_and(|hooks| hooks.iter().any(|h| calls(h, namespace, service)))
             })
         })
     }
@@ -166,7 +182,8 @@ impl Kubernetes {
             for place in self.store.keys("admissionregistration.k8s.io", plural) {
                 self.store.change(&place, |configuration| {
                     let hooks = configuration["webhooks"].as_array_mut();
-                    for hook in hooks.into_iter().flatten().filter(|h| calls(h, namespace, service)) {
+                    for hook in hooks.into_iter().flatten().filter(|h| calls(h, namespace, service))
+                    {
                         hook["clientConfig"]["caBundle"] = AUTHORITY.into();
                     }
                 });

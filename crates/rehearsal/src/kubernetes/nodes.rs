@@ -35,7 +35,8 @@ impl Kubernetes {
         let mut spec = json!({});
         if facts.control_plane {
             labels["node-role.kubernetes.io/control-plane"] = "".into();
-            spec["taints"] = json!([{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]);
+            spec["taints"] =
+                json!([{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]);
         }
         let status = json!({
             "addresses": [
@@ -76,7 +77,14 @@ impl Kubernetes {
         }
         let stamp = self.stamp();
         self.store.change(&key("", "nodes", "", name), |node| {
-            set_condition(node, "Ready", true, "KubeletReady", "kubelet is posting ready status", &stamp);
+            set_condition(
+                node,
+                "Ready",
+                true,
+                "KubeletReady",
+                "kubelet is posting ready status",
+                &stamp,
+            );
         });
         self.replan_workloads(turn);
     }
@@ -86,7 +94,11 @@ impl Kubernetes {
         if let Some(facts) = self.nodes.get_mut(name) {
             facts.joined += 1;
             let joined = facts.joined;
-            self.later(turn, (40_000, 40_000, 40_000), Work::NodeSilent { name: name.to_owned(), joined });
+            self.later(
+                turn,
+                (40_000, 40_000, 40_000),
+                Work::NodeSilent { name: name.to_owned(), joined },
+            );
         }
     }
 
@@ -96,8 +108,18 @@ impl Kubernetes {
         }
         let stamp = self.stamp();
         self.store.change(&key("", "nodes", "", name), |node| {
-            set_condition(node, "Ready", false, "NodeStatusUnknown", "Kubelet stopped posting node status.", &stamp);
-            if let Some(ready) = node["status"]["conditions"].as_array_mut().and_then(|c| c.iter_mut().find(|c| c["type"] == "Ready")) {
+            set_condition(
+                node,
+                "Ready",
+                false,
+                "NodeStatusUnknown",
+                "Kubelet stopped posting node status.",
+                &stamp,
+            );
+            if let Some(ready) = node["status"]["conditions"]
+                .as_array_mut()
+                .and_then(|c| c.iter_mut().find(|c| c["type"] == "Ready"))
+            {
                 ready["status"] = "Unknown".into();
             }
         });
@@ -128,7 +150,8 @@ impl Kubernetes {
     pub(super) fn eligible(&self, template: &Value) -> Vec<String> {
         let tolerations = template["spec"]["tolerations"].as_array().map_or(&[][..], Vec::as_slice);
         let tolerant = tolerations.iter().any(|t| {
-            t["key"] == "node-role.kubernetes.io/control-plane" || (t["key"].is_null() && t["operator"] == "Exists")
+            t["key"] == "node-role.kubernetes.io/control-plane"
+                || (t["key"].is_null() && t["operator"] == "Exists")
         });
         let selector = &template["spec"]["nodeSelector"];
         self.store
@@ -136,7 +159,8 @@ impl Kubernetes {
             .filter(|(key, node)| {
                 let control_plane = self.nodes.get(parts(key).3).is_some_and(|f| f.control_plane);
                 (tolerant || !control_plane)
-                    && (selector.is_null() || super::admission::includes(&node["metadata"]["labels"], selector))
+                    && (selector.is_null()
+                        || super::admission::includes(&node["metadata"]["labels"], selector))
             })
             .map(|(key, _)| parts(key).3.to_owned())
             .collect()

@@ -27,14 +27,22 @@ impl No {
     }
 
     pub(super) fn exists(resource: &Resource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", resource.full_name()))
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{} \"{name}\" already exists", resource.full_name()),
+        )
     }
 
     pub(super) fn modified(resource: &Resource, name: &str) -> Self {
         let full = resource.full_name();
-        Self::new(409, "Conflict", format!(
-            "Operation cannot be fulfilled on {full} \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
-        ))
+        Self::new(
+            409,
+            "Conflict",
+            format!(
+                "Operation cannot be fulfilled on {full} \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
+            ),
+        )
     }
 
     pub(super) fn bad(message: impl Into<String>) -> Self {

@@ -31,7 +31,8 @@ impl Route {
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
         };
-        let mut route = Self { group: group.to_owned(), version: version.to_owned(), ..Self::default() };
+        let mut route =
+            Self { group: group.to_owned(), version: version.to_owned(), ..Self::default() };
         let rest = match rest {
             ["namespaces", namespace, plural, rest @ ..] if !is_subresource(plural) => {
                 (*namespace).clone_into(&mut route.namespace);
@@ -156,12 +157,18 @@ mod tests {
     fn paths() {
         let shown = |path: &str| {
             Route::parse(path).map(|r| {
-                format!("{}|{}|{}|{}|{:?}|{:?}", r.group, r.version, r.plural, r.namespace, r.name, r.subresource)
+                format!(
+                    "{}|{}|{}|{}|{:?}|{:?}",
+                    r.group, r.version, r.plural, r.namespace, r.name, r.subresource
+                )
             })
         };
         assert_eq!(shown("/api/v1/namespaces/a/pods/b").unwrap(), "|v1|pods|a|Some(\"b\")|None");
         assert_eq!(shown("/api/v1/namespaces/a").unwrap(), "|v1|namespaces||Some(\"a\")|None");
-        assert_eq!(shown("/api/v1/namespaces/a/status").unwrap(), "|v1|namespaces||Some(\"a\")|Some(\"status\")");
+        assert_eq!(
+            shown("/api/v1/namespaces/a/status").unwrap(),
+            "|v1|namespaces||Some(\"a\")|Some(\"status\")"
+        );
         assert_eq!(shown("/apis/apps/v1/deployments").unwrap(), "apps|v1|deployments||None|None");
         assert_eq!(shown("/apis/apps/v1").unwrap(), "apps|v1|||None|None");
         assert_eq!(shown("/readyz"), None);

@@ -27,7 +27,12 @@ struct Login {
 
 impl Kubernetes {
     /// A store's controller: can it log in?
-    pub(super) fn check_store(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
+    pub(super) fn check_store(
+        &mut self,
+        turn: &mut Turn<'_>,
+        place: &str,
+        neighbours: &dyn Neighbours,
+    ) {
         if !self.is_up("external-secrets", "deployments", "external-secrets") {
             return;
         }
@@ -55,7 +60,12 @@ impl Kubernetes {
     }
 
     /// An external secret's controller: fetch the values, write the Secret.
-    pub(super) fn sync_secret(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
+    pub(super) fn sync_secret(
+        &mut self,
+        turn: &mut Turn<'_>,
+        place: &str,
+        neighbours: &dyn Neighbours,
+    ) {
         if !self.is_up("external-secrets", "deployments", "external-secrets") {
             return;
         }
@@ -79,7 +89,11 @@ impl Kubernetes {
         }
     }
 
-    fn fetched(&self, external: &Value, neighbours: &dyn Neighbours) -> Result<Vec<(String, String)>, String> {
+    fn fetched(
+        &self,
+        external: &Value,
+        neighbours: &dyn Neighbours,
+    ) -> Result<Vec<(String, String)>, String> {
         let reference = &external["spec"]["secretStoreRef"];
         let name = reference["name"].as_str().unwrap_or_default();
         let namespace = external["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -148,12 +162,16 @@ impl Kubernetes {
         let pairs: Vec<(String, String)> = match template.as_object() {
             Some(fields) => fields
                 .iter()
-                .map(|(field, text)| (field.clone(), filled(text.as_str().unwrap_or_default(), values)))
+                .map(|(field, text)| {
+                    (field.clone(), filled(text.as_str().unwrap_or_default(), values))
+                })
                 .collect(),
             None => values.to_vec(),
         };
-        let data: Map<String, Value> =
-            pairs.iter().map(|(field, value)| (field.clone(), STANDARD.encode(value).into())).collect();
+        let data: Map<String, Value> = pairs
+            .iter()
+            .map(|(field, value)| (field.clone(), STANDARD.encode(value).into()))
+            .collect();
         let place = key("", "secrets", namespace, name);
         let uid = match self.store.get(&place) {
             Some(there) => there["metadata"]["uid"].clone(),
@@ -174,11 +192,14 @@ impl Kubernetes {
     }
 
     /// The user and password in a Secret, as Flux reads them.
-    pub(super) fn credentials(&self, namespace: &str, name: &str) -> Result<(String, String), String> {
-        let secret = self
-            .store
-            .get(&key("", "secrets", namespace, name))
-            .ok_or_else(|| format!("failed to get secret '{namespace}/{name}': secrets \"{name}\" not found"))?;
+    pub(super) fn credentials(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(String, String), String> {
+        let secret = self.store.get(&key("", "secrets", namespace, name)).ok_or_else(|| {
+            format!("failed to get secret '{namespace}/{name}': secrets \"{name}\" not found")
+        })?;
         let read = |field: &str| decoded(&secret["data"][field]).unwrap_or_default();
         Ok((read("username"), read("password")))
     }
@@ -217,6 +238,7 @@ fn decoded(value: &Value) -> Option<String> {
 /// A template's text with `{{ .name }}` filled in.
 fn filled(text: &str, values: &[(String, String)]) -> String {
     values.iter().fold(text.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{{ .{name} }}}}"), value).replace(&format!("{{{{.{name}}}}}"), value)
+        text.replace(&format!("{{{{ .{name} }}}}"), value)
+            .replace(&format!("{{{{.{name}}}}}"), value)
     })
 }

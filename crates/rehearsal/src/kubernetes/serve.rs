@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::Kubernetes;
 use super::kinds::{self, Resource};
 use super::refuse::No;
 use super::route::{Query, Route, Selector};
 use super::store::key;
 use super::write::Write;
-use super::Kubernetes;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
 
 /// The version that the server says it is.
@@ -25,13 +25,19 @@ impl Kubernetes {
                 return Ok(reply);
             }
             "/version" if get => {
-                return Ok(HttpReply::json(200, &json!({
-                    "major": "1", "minor": "36", "gitVersion": VERSION, "gitTreeState": "clean",
-                    "platform": "linux/amd64",
-                })));
+                return Ok(HttpReply::json(
+                    200,
+                    &json!({
+                        "major": "1", "minor": "36", "gitVersion": VERSION, "gitTreeState": "clean",
+                        "platform": "linux/amd64",
+                    }),
+                ));
             }
             "/api" if get => {
-                return Ok(HttpReply::json(200, &json!({"kind": "APIVersions", "versions": ["v1"]})));
+                return Ok(HttpReply::json(
+                    200,
+                    &json!({"kind": "APIVersions", "versions": ["v1"]}),
+                ));
             }
             "/apis" if get => return Ok(HttpReply::json(200, &kinds::groups(&self.store))),
             _ => {}
@@ -55,13 +61,15 @@ impl Kubernetes {
         match (call.method.as_str(), &route.name) {
             ("GET", Some(name)) => self.get(&resource, &route, name),
             ("GET", None) => self.list(&resource, &route, &query),
-            ("POST", None) => {
-                Write { resource, route, query, call }.create(self, turn)
-            }
+            ("POST", None) => Write { resource, route, query, call }.create(self, turn),
             ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
             ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),
             ("DELETE", Some(_)) => Write { resource, route, query, call }.delete(self, turn),
-            _ => Err(No::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")),
+            _ => Err(No::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )),
         }
     }
 
@@ -92,10 +100,13 @@ impl Kubernetes {
             .filter(|(_, object)| selector.matches(object))
             .map(|(_, object)| shown_in_list(object, resource))
             .collect();
-        Ok(HttpReply::json(200, &json!({
-            "apiVersion": resource.api_version(), "kind": format!("{}List", resource.kind),
-            "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
-        })))
+        Ok(HttpReply::json(
+            200,
+            &json!({
+                "apiVersion": resource.api_version(), "kind": format!("{}List", resource.kind),
+                "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
+            }),
+        ))
     }
 }
 

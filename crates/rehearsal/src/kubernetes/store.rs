@@ -24,7 +24,9 @@ pub(super) struct Store {
 /// Two stores are equal when they hold the same; how far a watch could look back is not part of it.
 impl PartialEq for Store {
     fn eq(&self, other: &Self) -> bool {
-        self.version == other.version && self.objects == other.objects && self.applied == other.applied
+        self.version == other.version
+            && self.objects == other.objects
+            && self.applied == other.applied
     }
 }
 
@@ -60,10 +62,11 @@ impl Store {
     }
 
     /// The objects whose places begin so, in order.
-    pub(super) fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a String, &'a Value)> {
-        self.objects
-            .range(prefix.to_owned()..)
-            .take_while(move |(key, _)| key.starts_with(prefix))
+    pub(super) fn under<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        self.objects.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
     }
 
     /// All objects of a kind.

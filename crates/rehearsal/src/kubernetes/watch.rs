@@ -51,7 +51,8 @@ impl Kubernetes {
         };
         if matches!(from, "" | "0") {
             let there = self.store.under(&cursor.prefix).map(|(_, object)| object);
-            cursor.first = there.filter(|object| cursor.selector.matches(object)).cloned().collect();
+            cursor.first =
+                there.filter(|object| cursor.selector.matches(object)).cloned().collect();
         } else {
             cursor.version =
                 from.parse().map_err(|_| No::bad(format!("invalid resource version {from:?}")))?;

@@ -42,7 +42,8 @@ impl Kubernetes {
                 }
             }
         } else {
-            let wanted = usize::try_from(workload["spec"]["replicas"].as_u64().unwrap_or(1)).unwrap_or(1);
+            let wanted =
+                usize::try_from(workload["spec"]["replicas"].as_u64().unwrap_or(1)).unwrap_or(1);
             for (pod, _) in there.iter().skip(wanted) {
                 self.remove(turn, pod);
             }
@@ -75,14 +76,23 @@ impl Kubernetes {
         nodes
             .iter()
             .filter(|name| {
-                let ready = self.store.get(&key("", "nodes", "", name)).is_some_and(|n| condition(n, "Ready"));
+                let ready = self
+                    .store
+                    .get(&key("", "nodes", "", name))
+                    .is_some_and(|n| condition(n, "Ready"));
                 ready && self.nodes.get(*name).is_some_and(|f| f.network)
             })
             .cloned()
             .collect()
     }
 
-    fn make_pod(&mut self, turn: &mut Turn<'_>, workload: &Value, revision: &str, node: Option<&str>) {
+    fn make_pod(
+        &mut self,
+        turn: &mut Turn<'_>,
+        workload: &Value,
+        revision: &str,
+        node: Option<&str>,
+    ) {
         let template = &workload["spec"]["template"];
         let name = workload["metadata"]["name"].as_str().unwrap_or_default();
         let mut labels = template["metadata"]["labels"].clone();
@@ -107,8 +117,16 @@ impl Kubernetes {
             "status": {"phase": "Pending"},
         });
         if node.is_none() {
-            let message = format!("0/{} nodes are available: no node is ready for it yet.", self.nodes.len());
-            set_condition(&mut pod, "PodScheduled", false, "Unschedulable", &message, &self.stamp());
+            let message =
+                format!("0/{} nodes are available: no node is ready for it yet.", self.nodes.len());
+            set_condition(
+                &mut pod,
+                "PodScheduled",
+                false,
+                "Unschedulable",
+                &message,
+                &self.stamp(),
+            );
         }
         self.make(turn, ("", "pods"), pod);
     }
@@ -128,7 +146,10 @@ impl Kubernetes {
     }
 
     pub(super) fn pod_started(&mut self, turn: &mut Turn<'_>, place: &str, uid: &str) {
-        let Some(pod) = self.store.get(place).filter(|p| p["metadata"]["uid"] == uid).cloned() else { return };
+        let Some(pod) = self.store.get(place).filter(|p| p["metadata"]["uid"] == uid).cloned()
+        else {
+            return;
+        };
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let address = if pod["spec"]["hostNetwork"] == true {
             self.nodes.get(node).map(|f| f.address.to_string()).unwrap_or_default()
@@ -141,10 +162,20 @@ impl Kubernetes {
         self.store.change(place, |pod| {
             pod["status"]["phase"] = "Running".into();
             pod["status"]["podIP"] = address.into();
-            set_condition(pod, "Ready", false, "ContainersNotReady", "containers with unready status", &stamp);
+            set_condition(
+                pod,
+                "Ready",
+                false,
+                "ContainersNotReady",
+                "containers with unready status",
+                &stamp,
+            );
         });
         let owner = self.owner(&pod);
-        let span = owner.as_deref().and_then(|o| self.store.get(o)).map_or((1_000, 3_000, 6_000), |o| times(o).1);
+        let span = owner
+            .as_deref()
+            .and_then(|o| self.store.get(o))
+            .map_or((1_000, 3_000, 6_000), |o| times(o).1);
         self.later(turn, span, Work::PodReady { key: place.to_owned(), uid: uid.to_owned() });
         self.replan_services(turn, &pod, (100, 300, 800));
     }
@@ -198,7 +229,12 @@ impl Kubernetes {
             "StatefulSet" => "statefulsets",
             _ => return None,
         };
-        let place = key("apps", plural, pod["metadata"]["namespace"].as_str()?, reference["name"].as_str()?);
+        let place = key(
+            "apps",
+            plural,
+            pod["metadata"]["namespace"].as_str()?,
+            reference["name"].as_str()?,
+        );
         self.store.get(&place).map(|_| place)
     }
 
@@ -263,11 +299,18 @@ impl Kubernetes {
                 ("external-secrets.io", "secretstores"),
                 ("external-secrets.io", "externalsecrets"),
             ],
-            ("flux-system", "source-controller") => &[("source.toolkit.fluxcd.io", "gitrepositories")],
-            ("flux-system", "kustomize-controller") => &[("kustomize.toolkit.fluxcd.io", "kustomizations")],
+            ("flux-system", "source-controller") => {
+                &[("source.toolkit.fluxcd.io", "gitrepositories")]
+            }
+            ("flux-system", "kustomize-controller") => {
+                &[("kustomize.toolkit.fluxcd.io", "kustomizations")]
+            }
             ("metallb-system", "controller") => &[("", "services")],
             ("longhorn-system", "longhorn-manager") => {
-                let node = self.store.get(pod).and_then(|p| p["spec"]["nodeName"].as_str().map(str::to_owned));
+                let node = self
+                    .store
+                    .get(pod)
+                    .and_then(|p| p["spec"]["nodeName"].as_str().map(str::to_owned));
                 self.longhorn_manager_up(turn, &node.unwrap_or_default());
                 &[]
             }
@@ -293,5 +336,7 @@ fn times(workload: &Value) -> (Span, Span) {
     TIMES
         .iter()
         .find(|(n, w, _, _)| (n.is_empty() || *n == namespace) && (w.is_empty() || *w == name))
-        .map_or(((2_000, 5_000, 12_000), (1_000, 3_000, 6_000)), |(_, _, pull, start)| (*pull, *start))
+        .map_or(((2_000, 5_000, 12_000), (1_000, 3_000, 6_000)), |(_, _, pull, start)| {
+            (*pull, *start)
+        })
 }

@@ -21,11 +21,19 @@ pub(super) struct Write<'a> {
 }
 
 impl Write<'_> {
-    pub(super) fn create(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
+    pub(super) fn create(
+        &self,
+        cluster: &mut Kubernetes,
+        turn: &mut Turn<'_>,
+    ) -> Result<HttpReply, No> {
         let object = self.body()?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if name.is_empty() {
-            return Err(No::invalid(&self.resource, "", "metadata.name: Required value: name or generateName is required"));
+            return Err(No::invalid(
+                &self.resource,
+                "",
+                "metadata.name: Required value: name or generateName is required",
+            ));
         }
         let place = self.place(&name);
         if cluster.store.get(&place).is_some() {
@@ -34,10 +42,15 @@ impl Write<'_> {
         self.store(cluster, turn, &place, object)
     }
 
-    pub(super) fn replace(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
+    pub(super) fn replace(
+        &self,
+        cluster: &mut Kubernetes,
+        turn: &mut Turn<'_>,
+    ) -> Result<HttpReply, No> {
         let mut object = self.body()?;
         let place = self.place(self.name());
-        let live = cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
+        let live =
+            cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let known = object["metadata"]["resourceVersion"].as_str();
         if known.is_some_and(|known| live["metadata"]["resourceVersion"] != known) {
             return Err(No::modified(&self.resource, self.name()));
@@ -50,14 +63,19 @@ impl Write<'_> {
         self.store(cluster, turn, &place, object)
     }
 
-    pub(super) fn patch(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
+    pub(super) fn patch(
+        &self,
+        cluster: &mut Kubernetes,
+        turn: &mut Turn<'_>,
+    ) -> Result<HttpReply, No> {
         let media = self.call.header("content-type").unwrap_or_default();
         let media = media.split(';').next().unwrap_or_default().trim();
         if media == "application/apply-patch+yaml" {
             return self.apply(cluster, turn);
         }
         let place = self.place(self.name());
-        let live = cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
+        let live =
+            cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let mut object = live.clone();
         let patch = self.parsed()?;
         match media {
@@ -67,8 +85,10 @@ impl Write<'_> {
             "application/json-patch+json" => merge::json_patch(&mut object, &patch)
                 .map_err(|why| No::new(422, "Invalid", why))?,
             other => {
-                let message = format!("the body of the request was in an unknown format - accepted media types include: \
-                    application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml (not {other})");
+                let message = format!(
+                    "the body of the request was in an unknown format - accepted media types include: \
+                    application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml (not {other})"
+                );
                 return Err(No::new(415, "UnsupportedMediaType", message));
             }
         }
@@ -79,7 +99,9 @@ impl Write<'_> {
     fn apply(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
         let manager = self.query.get("fieldManager");
         if manager.is_empty() {
-            return Err(No::bad("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"));
+            return Err(No::bad(
+                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+            ));
         }
         let wanted = without_string_data(self.body()?);
         if !wanted["metadata"]["managedFields"].is_null() {
@@ -92,7 +114,8 @@ impl Write<'_> {
         if !self.query.is("force") {
             for (other, theirs) in applied.iter().filter(|(other, _)| *other != manager) {
                 if let Some(field) = merge::conflict(live, theirs, &wanted, "") {
-                    let message = format!("Apply failed with 1 conflict: conflict with \"{other}\": {field}");
+                    let message =
+                        format!("Apply failed with 1 conflict: conflict with \"{other}\": {field}");
                     return Err(No::new(409, "Conflict", message));
                 }
             }
@@ -105,17 +128,25 @@ impl Write<'_> {
         Ok(reply)
     }
 
-    pub(super) fn delete(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
+    pub(super) fn delete(
+        &self,
+        cluster: &mut Kubernetes,
+        turn: &mut Turn<'_>,
+    ) -> Result<HttpReply, No> {
         let place = self.place(self.name());
-        let live = cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
+        let live =
+            cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let uid = live["metadata"]["uid"].clone();
         if !self.query.dry_run() {
             cluster.delete(turn, &place);
         }
-        let reply = HttpReply::json(200, &json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-            "details": {"name": self.name(), "group": self.resource.group, "kind": self.resource.plural, "uid": uid},
-        }));
+        let reply = HttpReply::json(
+            200,
+            &json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                "details": {"name": self.name(), "group": self.resource.group, "kind": self.resource.plural, "uid": uid},
+            }),
+        );
         Ok(if self.query.dry_run() { reply } else { reply.changed() })
     }
 
@@ -129,8 +160,10 @@ impl Write<'_> {
     ) -> Result<HttpReply, No> {
         self.check_namespace(cluster)?;
         let before = cluster.store.get(place).cloned();
-        let object = if self.is_status() { object } else { with_status_of(before.as_ref(), object) };
-        let object = cluster.completed(turn, &self.resource, &self.identity(), before.as_ref(), object);
+        let object =
+            if self.is_status() { object } else { with_status_of(before.as_ref(), object) };
+        let object =
+            cluster.completed(turn, &self.resource, &self.identity(), before.as_ref(), object);
         super::admission::check(&self.resource, &object)?;
         if !self.is_status() {
             let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
@@ -163,7 +196,9 @@ impl Write<'_> {
         if found["status"]["phase"] == "Terminating" {
             let message = format!(
                 "{} \"{}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
-                self.resource.full_name(), self.name());
+                self.resource.full_name(),
+                self.name()
+            );
             return Err(No::new(403, "Forbidden", message));
         }
         Ok(())
@@ -180,7 +215,9 @@ impl Write<'_> {
         if kind != self.resource.kind || version != self.resource.api_version() {
             return Err(No::bad(format!(
                 "the API version in the data ({version}, Kind={kind}) does not match the expected API version ({}, Kind={})",
-                self.resource.api_version(), self.resource.kind)));
+                self.resource.api_version(),
+                self.resource.kind
+            )));
         }
         if let Some(name) = &self.route.name
             && object["metadata"]["name"] != name.as_str()
@@ -189,7 +226,9 @@ impl Write<'_> {
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&self.route.namespace);
         if self.resource.namespaced && namespace != self.route.namespace {
-            return Err(No::bad("the namespace of the provided object does not match the namespace sent on the request"));
+            return Err(No::bad(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
         if self.resource.namespaced {
             object["metadata"]["namespace"] = self.route.namespace.clone().into();
@@ -217,9 +256,16 @@ impl Write<'_> {
 
     /// Who writes, and how, for `managedFields`.
     fn identity(&self) -> (String, &'static str) {
-        let apply = self.call.header("content-type").is_some_and(|m| m.starts_with("application/apply-patch"));
+        let apply = self
+            .call
+            .header("content-type")
+            .is_some_and(|m| m.starts_with("application/apply-patch"));
         let manager = match self.query.get("fieldManager") {
-            "" => self.call.header("user-agent").and_then(|a| a.split('/').next()).unwrap_or("unknown"),
+            "" => self
+                .call
+                .header("user-agent")
+                .and_then(|a| a.split('/').next())
+                .unwrap_or("unknown"),
             named => named,
         };
         (manager.to_owned(), if apply { "Apply" } else { "Update" })
@@ -241,7 +287,12 @@ impl Kubernetes {
         let old = before.unwrap_or(&null);
         let fresh = [
             ("uid", old["metadata"]["uid"].as_str().map_or_else(|| uuid(turn), str::to_owned)),
-            ("creationTimestamp", old["metadata"]["creationTimestamp"].as_str().map_or_else(|| self.stamp(), str::to_owned)),
+            (
+                "creationTimestamp",
+                old["metadata"]["creationTimestamp"]
+                    .as_str()
+                    .map_or_else(|| self.stamp(), str::to_owned),
+            ),
         ];
         for (field, value) in fresh {
             object["metadata"][field] = value.into();
@@ -253,7 +304,9 @@ impl Kubernetes {
             object["metadata"]["generation"] = (last + i64::from(changed)).into();
         }
         let mut managers = old["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-        let same = |entry: &Value| entry["manager"] == manager.as_str() && entry["operation"] == *operation;
+        let same = |entry: &Value| {
+            entry["manager"] == manager.as_str() && entry["operation"] == *operation
+        };
         if !managers.iter().any(same) {
             managers.push(json!({"manager": manager, "operation": operation,
                 "apiVersion": resource.api_version(), "time": self.stamp()}));
@@ -276,7 +329,10 @@ impl Kubernetes {
             "PersistentVolumeClaim" if object["status"].is_null() => {
                 object["status"]["phase"] = "Pending".into();
             }
-            "Service" if object["spec"]["clusterIP"].is_null() && object["spec"]["type"] != "ExternalName" => {
+            "Service"
+                if object["spec"]["clusterIP"].is_null()
+                    && object["spec"]["type"] != "ExternalName" =>
+            {
                 self.counter += 1;
                 let (high, low) = (self.counter / 250 % 250, self.counter % 250 + 2);
                 object["spec"]["clusterIP"] = format!("10.96.{high}.{low}").into();
@@ -322,7 +378,9 @@ impl Kubernetes {
             .store
             .under("")
             .filter(|(_, object)| {
-                object["metadata"]["ownerReferences"].as_array().is_some_and(|o| o.iter().any(|r| r["uid"] == *uid))
+                object["metadata"]["ownerReferences"]
+                    .as_array()
+                    .is_some_and(|o| o.iter().any(|r| r["uid"] == *uid))
             })
             .map(|(key, _)| key.clone())
             .collect();
@@ -356,7 +414,12 @@ impl Kubernetes {
     }
 
     /// Stores an object that a controller makes, unless it is there already.
-    pub(super) fn make(&mut self, turn: &mut Turn<'_>, resource: (&str, &str), mut object: Value) -> String {
+    pub(super) fn make(
+        &mut self,
+        turn: &mut Turn<'_>,
+        resource: (&str, &str),
+        mut object: Value,
+    ) -> String {
         let (group, plural) = resource;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &object["metadata"];
@@ -377,7 +440,9 @@ impl Kubernetes {
 /// Everything of an object but what the server and the controllers keep on it.
 fn content(object: &Value) -> Vec<(&String, &Value)> {
     let own = |name: &str| !matches!(name, "metadata" | "status" | "apiVersion");
-    object.as_object().map_or_else(Vec::new, |map| map.iter().filter(|(name, _)| own(name)).collect())
+    object
+        .as_object()
+        .map_or_else(Vec::new, |map| map.iter().filter(|(name, _)| own(name)).collect())
 }
 
 /// A write of the object itself leaves its status alone.
@@ -393,14 +458,17 @@ fn with_status_of(before: Option<&Value>, mut object: Value) -> Value {
 
 /// Whether somebody asked Flux to look again.
 fn nudged(before: Option<&Value>, after: &Value) -> bool {
-    let asked = |object: &Value| object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].clone();
+    let asked = |object: &Value| {
+        object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].clone()
+    };
     before.is_some_and(|before| asked(before) != asked(after))
 }
 
 /// A Secret keeps `stringData` encoded, as `data`.
 fn without_string_data(mut object: Value) -> Value {
     if object["kind"] == "Secret"
-        && let Some(Value::Object(plain)) = object.as_object_mut().and_then(|map| map.shift_remove("stringData"))
+        && let Some(Value::Object(plain)) =
+            object.as_object_mut().and_then(|map| map.shift_remove("stringData"))
     {
         for (name, value) in plain {
             let text = value.as_str().unwrap_or_default();
