@@ -3,7 +3,7 @@
 use castle_model::Spec;
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, EscrowAfterDown, GitopsSpec, NetworkingSpec, PlatformSpec, SecretsSpec,
+    EngineSpec, EscrowAfterDown, GitopsSpec, NetworkingSpec, PlatformSpec, Role, SecretsSpec,
     StorageSpec, Trust, Version,
 };
 
@@ -155,7 +155,8 @@ fn same_names(groups: &[Group], findings: &mut Findings) {
 
 /// How many machines carry volumes: those with a disk for it, else the workers, else the control planes.
 fn storage_machines(groups: &[Group]) -> Option<(u32, &'static str)> {
-    if groups.is_empty() || groups.iter().any(|g| g.count.is_none()) {
+    let known = groups.first().is_some_and(|g| g.role == Role::ControlPlane);
+    if !known || groups.iter().any(|g| g.count.is_none()) {
         return None;
     }
     let sum = |wanted: &dyn Fn(&Group) -> bool| {
@@ -174,7 +175,7 @@ fn storage(castle: &Contents, groups: &[Group], findings: &mut Findings) -> Stor
     let enabled = enabled(castle, "storage");
     let block = castle.block("storage");
     let replicas = block.and_then(|b| b.get::<i64>("replicas"));
-    let machines = storage_machines(groups);
+    let machines = storage_machines(groups).filter(|_| !machines::misread(castle));
     let usual = machines.map_or(2, |(count, _)| count.clamp(1, 2));
     if let (true, Some(replicas), Some((count, which))) = (enabled, &replicas, machines)
         && replicas.value > i64::from(count)

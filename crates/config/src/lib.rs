@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use castle_model::Spec;
 
 mod castle;
+mod codes;
 mod convert;
 mod evaluate;
 mod finding;
@@ -26,6 +27,7 @@ pub mod limits;
 mod machines;
 mod network;
 mod reader;
+mod reference;
 mod render;
 mod scan;
 mod secrets;
@@ -36,7 +38,9 @@ mod value;
 mod versions;
 mod wanted;
 
+pub use codes::explain;
 pub use finding::{Finding, Related, Severity, Span, to_json_lines};
+pub use reference::reference;
 pub use render::render;
 pub use wanted::wanted_files;
 

@@ -71,7 +71,7 @@ pub(crate) fn read(castle: &Contents, findings: &mut Findings) -> Vec<Group> {
 }
 
 /// Whether some `nodes` block has a label that could not be read, which has been reported.
-fn misread(castle: &Contents) -> bool {
+pub(crate) fn misread(castle: &Contents) -> bool {
     castle.blocks.iter().any(|b| b.grammar.keyword == "nodes" && b.label.is_none())
 }
 
@@ -205,7 +205,7 @@ fn quorum(role: Role, count: i64, range: &Range<usize>, findings: &mut Findings)
             .at(range, "one")
             .note("etcd then has no second copy: when the disk is lost, the cluster is lost")
             .help("set count = 3 for a castle that others rely on"),
-        even => Finding::error("C0501", format!("{even} control planes tolerate no more than {}", even - 1))
+        even => Finding::error("C0501", format!("{even} control planes survive no more failures than {} do", even - 1))
             .at(range, "an even number")
             .note("etcd goes on while floor(n/2)+1 of n members live, so an even member adds risk and no safety")
             .help(format!("set count = {} or {}", even - 1, even + 1)),

@@ -29,6 +29,8 @@ pub(crate) struct Contents {
     values: BTreeMap<String, Value>,
     /// The blocks inside.
     pub(crate) blocks: Vec<Self>,
+    /// Words that unknown words were probably meant to be; they are not called missing besides.
+    meant: Vec<&'static str>,
 }
 
 #[derive(Debug)]
@@ -143,6 +145,7 @@ impl Reader<'_> {
             label: self.label(grammar, node),
             values: BTreeMap::new(),
             blocks: Vec::new(),
+            meant: Vec::new(),
         };
         let mut seen: Vec<&str> = Vec::new();
         for structure in &node.body {
@@ -154,6 +157,7 @@ impl Reader<'_> {
                 Structure::Block(inner) => self.inner(&mut contents, inner),
             }
         }
+        seen.extend(&contents.meant);
         let range = node.span().unwrap_or_default();
         let excused = self.lost.iter().any(|at| range.contains(at));
         for attribute in grammar.attributes {
@@ -168,7 +172,7 @@ impl Reader<'_> {
             }
         }
         for inner in grammar.blocks {
-            let given = contents.block(inner.keyword).is_some();
+            let given = contents.block(inner.keyword).is_some() || seen.contains(&inner.keyword);
             if inner.times == Times::Once && !given && !excused {
                 let finding =
                     Finding::error("C0104", format!("the block `{}` is missing", inner.keyword));
@@ -236,17 +240,18 @@ impl Reader<'_> {
                     .help(suggestion(contents.grammar, keyword))
             };
             self.add(finding);
+            contents.meant.extend(nearest(keyword, contents.grammar.words()));
             return;
         };
         let read = self.block(grammar, node);
-        let name = |c: &Contents| c.label.as_ref().map(|l| l.value.clone());
-        let twin =
-            contents.blocks.iter().find(|b| b.grammar.keyword == keyword && name(b) == name(&read));
-        match twin {
-            // Layers of one name are judged with the other names of layers.
-            Some(first)
-                if grammar.times != Times::Any && read.label.is_some() == first.label.is_some() =>
-            {
+        // Layers of one name are judged with the other names of layers; a label that is wrong has been reported.
+        let misread = read.label.is_none() && !matches!(grammar.label, Label::None);
+        let name = |c: &Contents| {
+            c.label.as_ref().map(|l| &l.value) == read.label.as_ref().map(|l| &l.value)
+        };
+        let mut twins = contents.blocks.iter().filter(|b| b.grammar.keyword == keyword && name(b));
+        match twins.next() {
+            Some(first) if grammar.times != Times::Any && !misread => {
                 let finding = Finding::error("C0105", format!("`{}` stands twice", text_of(&read)))
                     .at(&read.header, "the second time")
                     .related(&first.header, "the first time")
@@ -282,6 +287,7 @@ impl Reader<'_> {
                     .help(suggestion(contents.grammar, key))
             };
             self.add(finding);
+            contents.meant.extend(nearest(key, contents.grammar.words()));
             return;
         };
         if let Some(Located { value: typed, range: place }) = value {

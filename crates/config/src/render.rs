@@ -6,13 +6,13 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use crate::Sources;
 use crate::finding::{Finding, Severity, Span};
-use crate::scan::line_around;
+use crate::scan::boundary;
 use crate::secrets::hide;
 
 /// The most bytes of one line that are shown around a place; the terminal cuts the rest anyway.
 const LINE_MAX: usize = 240;
 /// The most bytes between two places that are shown in one picture.
-const PICTURE_MAX: usize = 64 * 1024;
+const PICTURE_MAX: usize = 16 * 1024;
 
 /// All findings for a terminal of this width, and a last line that counts them.
 #[must_use]
@@ -20,6 +20,8 @@ pub fn render(findings: &[Finding], sources: &Sources, colour: bool, width: usiz
     let text = String::from_utf8_lossy(&sources.text);
     // Text that is not UTF-8 changes its length when mended, so its places mean nothing.
     let text = if text.len() == sources.text.len() { hide(&text, findings) } else { String::new() };
+    // The renderer shows ASCII control characters as signs, but not these, which some terminals obey.
+    let text = text.replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "\u{bf}");
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.term_width(width.max(40));
     let mut shown = String::new();
@@ -57,10 +59,8 @@ fn group<'a>(finding: &'a Finding, text: &'a str) -> Group<'a> {
     };
     let mut group = Group::with_title(level.primary_title(finding.title.as_str()).id(finding.code));
     group = match finding.place {
-        Some(place) if !text.is_empty() => group.element(snippet(finding, &place, text)),
-        Some(place) => group.element(
-            Origin::path(finding.file.as_str()).line(place.line).char_column(place.column),
-        ),
+        Some(place) if !text.is_empty() => snippet(group, finding, &place, text),
+        Some(place) => group.element(origin(finding, &place)),
         None => group.element(Origin::path(finding.file.as_str())),
     };
     for note in &finding.notes {
@@ -72,52 +72,50 @@ fn group<'a>(finding: &'a Finding, text: &'a str) -> Group<'a> {
     group
 }
 
-fn snippet<'a>(
-    finding: &'a Finding,
-    place: &Span,
-    text: &'a str,
-) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+/// Adds the lines around the place, with carets.
+fn snippet<'a>(group: Group<'a>, finding: &'a Finding, place: &Span, text: &'a str) -> Group<'a> {
     let near = |other: &Span| other.start.abs_diff(place.start) < PICTURE_MAX;
     let others: Vec<_> = finding.related.iter().filter(|r| near(&r.place)).collect();
-    let first = others.iter().map(|r| r.place).chain([*place]).min_by_key(|p| p.start);
-    let first = first.unwrap_or(*place);
-    let last =
-        others.iter().map(|r| r.place.start).chain([place.start]).max().unwrap_or(place.start);
-    let window = window(text, first.start, last);
+    let mut places: Vec<Span> = others.iter().map(|r| r.place).chain([*place]).collect();
+    places.sort_by_key(|p| p.start);
+    let (first, last) = (places[0], places[places.len() - 1]);
+    let window = window(text, first.start, last.start);
     let inside = |span: &Span| clip(text, span, &window);
     let label = Some(finding.label.as_str()).filter(|l| !l.is_empty());
     let mut snippet = Snippet::source(&text[window.clone()])
         .line_start(first.line)
-        .path(finding.file.as_str())
         .annotation(AnnotationKind::Primary.span(inside(place)).label(label));
     for related in others {
         let annotation = AnnotationKind::Context.span(inside(&related.place));
         snippet = snippet.annotation(annotation.label(related.label.as_str()));
     }
-    snippet
+    // Where the beginning of a long line is cut off, columns can not be counted in what is left of it.
+    if window.start == 0 || text[..window.start].ends_with('\n') {
+        group.element(snippet.path(finding.file.as_str()))
+    } else {
+        group.element(origin(finding, place))
+    }
 }
 
-/// The whole lines from one place to another; of a very long first line only what is near the place.
+fn origin<'a>(finding: &'a Finding, place: &Span) -> Origin<'a> {
+    Origin::path(finding.file.as_str()).line(place.line).char_column(place.column)
+}
+
+/// The whole lines from one place to another; of a very long line only what is near the place.
 fn window(text: &str, first: usize, last: usize) -> Range<usize> {
-    let (start, end) = (line_around(text, first).start, line_around(text, last).end);
-    let start = start.max(first.saturating_sub(LINE_MAX));
-    let end = end.min(last + LINE_MAX);
-    boundary(text, start)..boundary(text, end)
+    let bytes = text.as_bytes();
+    let back = boundary(text, first.saturating_sub(LINE_MAX));
+    let start = bytes[back..first].iter().rposition(|b| *b == b'\n').map_or(back, |i| back + i + 1);
+    let ahead = boundary(text, last.saturating_add(LINE_MAX));
+    let end = bytes[last..ahead].iter().position(|b| *b == b'\n').map_or(ahead, |i| last + i);
+    start..end
 }
 
-/// The part of a span that is in the window and on one line, at least one character where there is one.
+/// The part of a span that is in the window and on one line.
 fn clip(text: &str, span: &Span, window: &Range<usize>) -> Range<usize> {
     let start = boundary(text, span.start.clamp(window.start, window.end));
-    let line = line_around(text, start).end;
-    let end = boundary(text, span.end.clamp(start, window.end.min(line.max(start))));
-    start - window.start..end.max(start) - window.start
-}
-
-/// The nearest start of a character at or before a byte.
-fn boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+    let end = boundary(text, span.end.clamp(start, window.end)).max(start);
+    let line = text.as_bytes()[start..end].iter().position(|b| *b == b'\n');
+    let end = line.map_or(end, |line| start + line);
+    start - window.start..end - window.start
 }

@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use crate::finding::Finding;
-use crate::limits::{MAX_DEPTH, MAX_SETTINGS};
+use crate::limits::{MAX_DEPTH, MAX_SETTINGS, MAX_TOKENS};
 
 /// What surrounds the current byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside<'t> {
     /// A bracket, brace, parenthesis or template sequence.
     Bracket,
-    /// A quoted string.
-    Quoted,
+    /// A quoted string that begins at this byte.
+    Quoted(usize),
     /// A heredoc, until a line that holds this word alone.
     Heredoc(&'t str),
 }
@@ -22,11 +22,13 @@ struct Walk<'t> {
     at: usize,
     inside: Vec<Inside<'t>>,
     settings: usize,
+    tokens: usize,
+    unclosed: Vec<usize>,
 }
 
 impl<'t> Walk<'t> {
     fn new(text: &'t str, at: usize) -> Self {
-        Self { text, at, inside: Vec::new(), settings: 0 }
+        Self { text, at, inside: Vec::new(), settings: 0, tokens: 0, unclosed: Vec::new() }
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -37,7 +39,7 @@ impl<'t> Walk<'t> {
     fn step(&mut self) {
         match self.inside.last().copied() {
             None | Some(Inside::Bracket) => self.step_code(),
-            Some(Inside::Quoted) => self.step_quoted(),
+            Some(Inside::Quoted(start)) => self.step_quoted(start),
             Some(Inside::Heredoc(word)) => self.step_heredoc(word),
         }
     }
@@ -50,7 +52,7 @@ impl<'t> Walk<'t> {
             b'/' if rest.starts_with(b"/*") => {
                 self.at += find(rest, b"*/").map_or(rest.len(), |end| end + 2);
             }
-            b'"' => self.enter(Inside::Quoted, 1),
+            b'"' => self.enter(Inside::Quoted(self.at), 1),
             b'{' | b'[' | b'(' => self.enter(Inside::Bracket, 1),
             b'}' | b']' | b')' => {
                 self.inside.pop();
@@ -61,20 +63,28 @@ impl<'t> Walk<'t> {
                 None => self.at += 2,
             },
             byte => {
+                let inside_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
+                let before = self.at.checked_sub(1).map(|i| self.text.as_bytes()[i]);
+                let goes_on = inside_word(byte) && before.is_some_and(inside_word);
+                self.tokens += usize::from(!goes_on && !byte.is_ascii_whitespace());
                 self.settings += usize::from(byte == b'=' || byte == b':');
                 self.at += 1;
             }
         }
     }
 
-    fn step_quoted(&mut self) {
+    fn step_quoted(&mut self, start: usize) {
         let rest = self.rest();
         match rest[0] {
             b'\\' => self.at += 2,
-            // A quoted string ends with its line; the parser says so too.
-            b'"' | b'\n' => {
+            b'"' => {
                 self.inside.pop();
                 self.at += 1;
+            }
+            // A quoted string ends with its line, whatever the parser would make of it.
+            b'\n' => {
+                self.inside.pop();
+                self.unclosed.push(start);
             }
             _ => self.step_template(rest),
         }
@@ -82,16 +92,18 @@ impl<'t> Walk<'t> {
 
     fn step_heredoc(&mut self, word: &str) {
         let rest = self.rest();
-        let line = self.text[..self.at].ends_with('\n');
-        let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-        let ends =
-            |tail: &[u8]| tail.first().is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-        if line && rest[blank..].starts_with(word.as_bytes()) && ends(&rest[blank + word.len()..]) {
-            self.inside.pop();
-            self.at += blank + word.len();
-        } else {
-            self.step_template(rest);
+        let line_start = self.at == 0 || self.text.as_bytes()[self.at - 1] == b'\n';
+        if line_start {
+            let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+            let after = rest[blank..].strip_prefix(word.as_bytes());
+            let word_end = |b: &u8| !b.is_ascii_alphanumeric() && *b != b'_';
+            if after.is_some_and(|after| after.first().is_none_or(word_end)) {
+                self.inside.pop();
+                self.at += blank + word.len();
+                return;
+            }
         }
+        self.step_template(rest);
     }
 
     fn step_template(&mut self, rest: &[u8]) {
@@ -106,6 +118,7 @@ impl<'t> Walk<'t> {
 
     fn enter(&mut self, inside: Inside<'t>, length: usize) {
         self.inside.push(inside);
+        self.tokens += 1;
         self.at += length;
     }
 
@@ -125,15 +138,28 @@ pub(crate) fn guard(text: &str) -> Option<Finding> {
             let found = Finding::error("C0004", title).at(&(at..at + 1), "the level too many");
             return Some(found.note("a castle file needs some five levels").help("flatten it"));
         }
-        if walk.settings > MAX_SETTINGS {
-            let title = format!("more than {MAX_SETTINGS} settings");
-            let found = Finding::error("C0009", title).at(&(at..at + 1), "the setting too many");
-            return Some(
-                found.note("a castle file needs some sixty").help("describe one castle a file"),
-            );
-        }
+        let limit = if walk.settings > MAX_SETTINGS {
+            format!("{MAX_SETTINGS} settings")
+        } else if walk.tokens > MAX_TOKENS {
+            format!("{MAX_TOKENS} words and signs")
+        } else {
+            continue;
+        };
+        let found = Finding::error("C0009", format!("more than {limit}"));
+        let found = found.at(&(at..at + 1), "the one too many");
+        let note = "a castle file needs some sixty settings and five hundred words and signs";
+        return Some(found.note(note).help("describe one castle a file"));
     }
     None
+}
+
+/// Where quoted strings begin that are not closed on their line.
+pub(crate) fn unclosed_quotes(text: &str) -> Vec<usize> {
+    let mut walk = Walk::new(text, 0);
+    while !walk.over() {
+        walk.step();
+    }
+    walk.unclosed
 }
 
 /// Where the value that begins at `from` ends: the first line end outside of any bracket, string or heredoc.
@@ -144,13 +170,7 @@ pub(crate) fn value_end(text: &str, from: usize) -> Option<usize> {
         if walk.inside.is_empty() && matches!(walk.rest()[0], b'\n' | b'}' | b']' | b')') {
             return Some(walk.at);
         }
-        let at = walk.at;
-        let comment = walk.inside.is_empty() && matches!(walk.rest()[0], b'#' | b'/');
         walk.step();
-        // An unclosed string at the outermost level ends with its line.
-        if walk.inside.is_empty() && !comment && text.as_bytes()[at] == b'\n' {
-            return Some(at);
-        }
     }
     None
 }
@@ -162,6 +182,15 @@ pub(crate) fn line_around(text: &str, at: usize) -> Range<usize> {
     let start = bytes[..at].iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
     let end = bytes[at..].iter().position(|b| *b == b'\n').map_or(text.len(), |i| at + i);
     start..end
+}
+
+/// The nearest start of a character at or before a byte.
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 fn line_length(rest: &[u8]) -> usize {
@@ -212,6 +241,14 @@ mod tests {
     fn too_many_settings_are_refused() {
         let found = guard(&"a=1\n".repeat(5000)).unwrap();
         assert_eq!((found.code, found.place.unwrap().start), ("C0009", 4 * 4096 + 1));
+        let found = guard(&format!("a = [{}", "1,".repeat(1 << 15))).unwrap();
+        assert_eq!((found.code, found.place.unwrap().start), ("C0009", 5 + (1 << 16) - 3));
+        assert_eq!(guard(&format!("a = \"{}\"", "1,".repeat(1 << 18))), None);
+    }
+
+    #[test]
+    fn quotes_must_be_closed_on_their_line() {
+        assert_eq!(unclosed_quotes("a = \"x\"\nb = \"y\nc = \"${\n1}\"\n# \"\nd = \"\n"), [12, 35]);
     }
 
     #[test]

@@ -139,6 +139,7 @@ fn secret_lines(text: &str) -> Vec<Range<usize>> {
             let value = line[equals + 1..].trim_start();
             if key.is_some_and(|k| keys.contains(&k)) && !value.starts_with("secret(\"") {
                 ranges.push(start + equals + 1..start + line.len());
+                break;
             }
         }
         start += line.len();

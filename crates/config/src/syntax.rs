@@ -6,8 +6,10 @@ use hcl_edit::structure::Body;
 
 use crate::finding::{Finding, Findings};
 use crate::limits::{MAX_BYTES, REPARSED_BYTES};
-use crate::scan::{guard, line_around, value_end};
+use crate::scan::{boundary, guard, line_around, unclosed_quotes, value_end};
 
+/// How many mistakes of syntax are taken out to find the next.
+const MENDED: usize = 64;
 /// How many lines before an error the beginning of its value is looked for.
 const LINES_BACK: usize = 20;
 
@@ -63,13 +65,31 @@ pub(crate) fn parse(text: &str, findings: &mut Findings) -> Option<Tree> {
         working.replace_range(..'\u{feff}'.len_utf8(), "   ");
     }
     let (mut broken, mut lost) = (Vec::new(), Vec::new());
-    let tries = (REPARSED_BYTES / text.len().max(1)).clamp(1, 64);
+    for (index, at) in unclosed_quotes(text).into_iter().enumerate() {
+        findings.add(
+            Finding::error("C0005", "a quote that is not closed")
+                .at(&(at..line_around(text, at).end), "opened here")
+                .note("a quoted text ends on its line; only a heredoc (<<EOT) has several")
+                .help("close the quote"),
+        );
+        if index > MENDED {
+            return None;
+        }
+        // Two of them in one value are one mistake to mend.
+        if !broken.iter().any(|b: &Range<usize>| b.contains(&at)) {
+            match mend(&mut working, at, "")? {
+                Mended::Value(range) => broken.push(range),
+                Mended::Line(at) => lost.push(at),
+            }
+        }
+    }
+    let tries = (REPARSED_BYTES / text.len().max(1)).clamp(1, MENDED);
     for _ in 0..=tries {
         let error = match hcl_edit::parser::parse_body(&working) {
             Ok(body) => return Some(Tree { body, broken, lost }),
             Err(error) => error,
         };
-        let at = error.location().offset();
+        let at = boundary(text, error.location().offset());
         findings.add(syntax_finding(text, at, error.message()));
         match mend(&mut working, at, error.message())? {
             Mended::Value(range) => broken.push(range),
@@ -138,7 +158,9 @@ fn setting_around(text: &str, at: usize) -> Option<Setting> {
 
 fn take_out(text: &mut String, range: Range<usize>, placeholder: Option<&str>) -> Mended {
     let width = range.len();
-    text.replace_range(range.clone(), &format!("{:width$}", placeholder.unwrap_or_default()));
+    let placeholder_text = placeholder.unwrap_or_default();
+    let blank = " ".repeat(width - placeholder_text.len());
+    text.replace_range(range.clone(), &(placeholder_text.to_owned() + &blank));
     match placeholder {
         Some(_) => Mended::Value(range),
         None => Mended::Line(range.start),
@@ -167,11 +189,7 @@ fn syntax_finding(text: &str, at: usize, message: &str) -> Finding {
             .help("write it shorter");
     }
     let unit = text[..at.min(text.len())].ends_with(|c: char| c.is_ascii_digit());
-    let quotes =
-        text[line.clone()].matches('"').count() - text[line.clone()].matches("\\\"").count();
-    let help = if quotes % 2 == 1 {
-        "close the quote: a quoted text ends on its line"
-    } else if unit && text[range.clone()].starts_with(|c: char| c.is_ascii_alphabetic()) {
+    let help = if unit && text[range.clone()].starts_with(|c: char| c.is_ascii_alphabetic()) {
         "put quotes around the value, such as \"8GiB\""
     } else {
         "check quotes, brackets and commas here and on the line before"
@@ -197,7 +215,7 @@ mod tests {
     #[test]
     fn one_broken_line_does_not_hide_the_next() {
         let text = "a {\n  memory = 8GiB\n  cores =\n  disk = \"x\n  b = [1\n 2]\n  ok = 1\n}\n";
-        let expected = [("C0005", 2, 13), ("C0005", 3, 9), ("C0005", 4, 3), ("C0005", 6, 2)];
+        let expected = [("C0005", 2, 13), ("C0005", 3, 9), ("C0005", 4, 10), ("C0005", 6, 2)];
         assert_eq!(codes(text), (true, expected.to_vec()));
         let text = "a = 1\na = [\n2]\nwhat now\n";
         assert_eq!(codes(text), (true, vec![("C0106", 2, 1), ("C0005", 4, 8)]));

@@ -57,6 +57,12 @@ pub trait Disk: Send {
     /// # Errors
     /// If it could not; the old one is then still there.
     fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Gives a file another name, under which it is no journal, and says which.
+    ///
+    /// # Errors
+    /// If it could not.
+    fn set_aside(&mut self, name: &str) -> io::Result<String>;
 }
 
 /// The real disk. The folder is held open, so that nobody can move another one into its place.
@@ -190,6 +196,31 @@ impl Disk for Folder {
         rustix::fs::fsync(directory)?;
         self.open.insert(name.to_owned(), file);
         Ok(())
+    }
+
+    fn set_aside(&mut self, name: &str) -> io::Result<String> {
+        let (directory, leaf) = self.locate(name)?;
+        let names = place::names(directory)?;
+        let aside = name_aside(leaf, |aside| names.iter().any(|name| name == aside));
+        match rustix::fs::renameat(directory, leaf, directory, &aside) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        rustix::fs::fsync(directory)?;
+        self.open.remove(name);
+        Ok(name.replace(leaf, &aside))
+    }
+}
+
+/// The first name for a file set aside that is not taken.
+pub(crate) fn name_aside(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut number = 1_u32;
+    loop {
+        let aside = format!("{name}.damaged-{number}");
+        if !is_taken(&aside) {
+            return aside;
+        }
+        number += 1;
     }
 }
 

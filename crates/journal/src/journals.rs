@@ -10,13 +10,12 @@ use castle_model::{CastleName, LayerName, RunId};
 use crate::audit;
 use crate::disk::Disk;
 use crate::entry::{self, Entry, GENESIS, Head, SCHEMA};
-use crate::error::{Corruption, StateError, Torn};
+use crate::error::{StateError, Torn};
+use crate::journal_file::{Flush, JournalFile};
 use crate::memory::MemoryDisk;
+use crate::reading::{RUN_FILE, Reading, layer_file};
 use crate::record::Record;
 use crate::records::{INCARNATION_LAYER, Records};
-use crate::replay::{Replay, replay};
-
-pub(crate) const RUN_FILE: &str = "run.journal";
 
 /// A file that has grown past this is compacted at the end of a run: reading it back stays well under
 /// a tenth of the 50 ms that a run with nothing to do may take.
@@ -37,13 +36,6 @@ pub struct Start {
     pub version: String,
 }
 
-/// Everything that was read from a folder, before anything in it is touched.
-pub(crate) struct Reading {
-    run: Replay,
-    layers: BTreeMap<LayerName, Replay>,
-    problems: BTreeMap<LayerName, StateError>,
-}
-
 /// The journals of one state folder, open for writing.
 pub struct Journals {
     disk: Box<dyn Disk>,
@@ -61,87 +53,6 @@ struct Current {
     run: RunId,
     seq: u64,
     durable: u64,
-}
-
-struct JournalFile {
-    name: String,
-    length: u64,
-    lseq: u64,
-    chain: String,
-    buffer: Vec<u8>,
-}
-
-/// The name of a layer's file.
-pub(crate) fn layer_file(layer: &LayerName) -> String {
-    format!("layers/{layer}.journal")
-}
-
-impl Reading {
-    /// Reads all files; the run journal first, so that with a live writer the layers are never behind it.
-    ///
-    /// # Errors
-    /// If the run journal is damaged, or a file must not be trusted. Damage in a layer's file stays with it.
-    pub(crate) fn new(disk: &mut dyn Disk) -> Result<Self, StateError> {
-        let bytes = disk.read(RUN_FILE)?.unwrap_or_default();
-        let run = replay(RUN_FILE, None, &bytes)?;
-        let mut names: BTreeSet<LayerName> = run.records.heads.keys().cloned().collect();
-        for file in disk.layers()? {
-            let name = file.trim_start_matches("layers/").trim_end_matches(".journal");
-            names.extend(name.parse::<LayerName>().ok());
-        }
-        let mut layers = BTreeMap::new();
-        let mut problems = BTreeMap::new();
-        for layer in names {
-            let file = layer_file(&layer);
-            let bytes = disk.read(&file)?.unwrap_or_default();
-            let checked = replay(&file, Some(&layer), &bytes).and_then(|read| {
-                audit::check_head(&file, &read, run.records.heads.get(&layer))
-                    .map_err(StateError::Corrupt)?;
-                Ok(read)
-            });
-            match checked {
-                Ok(read) => drop(layers.insert(layer, read)),
-                Err(problem) => drop(problems.insert(layer, problem)),
-            }
-        }
-        Ok(Self { run, layers, problems })
-    }
-
-    /// The checks that hold only while nobody writes.
-    fn check_at_rest(&mut self) -> Result<BTreeSet<RunId>, StateError> {
-        let known: BTreeSet<RunId> = self.run.seen.iter().map(|(run, ..)| run.clone()).collect();
-        let strange: Vec<(LayerName, Corruption)> = self
-            .layers
-            .iter()
-            .filter_map(|(layer, read)| {
-                let error = audit::check_runs(&layer_file(layer), read, &known).err()?;
-                Some((layer.clone(), error))
-            })
-            .collect();
-        for (layer, corruption) in strange {
-            self.layers.remove(&layer);
-            self.problems.insert(layer, StateError::Corrupt(corruption));
-        }
-        let unfinished = self.run.records.last_run.as_ref().filter(|run| run.ended.is_none());
-        if let Some(run) = unfinished
-            && self.problems.is_empty()
-        {
-            let files = std::iter::once(&self.run).chain(self.layers.values());
-            audit::check_unfinished(&run.id, files).map_err(StateError::Corrupt)?;
-        }
-        Ok(known)
-    }
-
-    /// What the readable files say together, the damaged ones, and unfinished ends.
-    pub(crate) fn fold(self) -> (Records, BTreeMap<LayerName, StateError>, Vec<Torn>) {
-        let mut records = self.run.records;
-        let mut torn: Vec<Torn> = self.run.torn.into_iter().collect();
-        for read in self.layers.into_values() {
-            records.merge(read.records);
-            torn.extend(read.torn);
-        }
-        (records, self.problems, torn)
-    }
 }
 
 impl Journals {
@@ -196,6 +107,23 @@ impl Journals {
     #[must_use]
     pub fn notices(&self) -> &[Torn] {
         &self.notices
+    }
+
+    /// Moves the damaged journal of a layer out of the way, so that the layer can be recorded anew from what
+    /// the world shows. The run journal forgets its end with the start of the next run. Says the file's new name.
+    ///
+    /// # Errors
+    /// If the layer's journal is not damaged, or the disk refuses.
+    pub fn set_aside(&mut self, layer: &LayerName) -> Result<String, StateError> {
+        if !self.problems.contains_key(layer) {
+            return Err(StateError::Misuse { doing: "set aside a journal that is not damaged" });
+        }
+        let file = layer_file(layer);
+        let aside =
+            self.disk.set_aside(&file).map_err(|source| StateError::Write { file, source })?;
+        self.problems.remove(layer);
+        self.records.heads.remove(layer);
+        Ok(aside)
     }
 
     /// Begins a run; durable when this returns.
@@ -412,72 +340,6 @@ impl Journals {
         match &self.poisoned {
             None => Ok(()),
             Some(why) => Err(StateError::Poisoned { why: why.clone() }),
-        }
-    }
-}
-
-/// Why a file's buffer did not become durable.
-enum Flush {
-    /// The file is as it was; it may be tried again.
-    Refused(StateError),
-    /// Nobody knows what is on the disk.
-    Unsure(String),
-}
-
-impl JournalFile {
-    fn new(name: String) -> Self {
-        Self { name, length: 0, lseq: 0, chain: GENESIS.to_owned(), buffer: Vec::new() }
-    }
-
-    /// Goes on behind what was read, after mending the end of the file where a write was stopped.
-    fn take_up(disk: &mut dyn Disk, name: String, read: &Replay) -> Result<Self, StateError> {
-        let mut length = read.length;
-        let mended = if read.torn.is_some() {
-            disk.truncate(&name, length).and_then(|()| disk.sync(&name))
-        } else if read.unterminated {
-            length += 1;
-            disk.append(&name, b"\n").and_then(|()| disk.sync(&name))
-        } else {
-            Ok(())
-        };
-        mended.map_err(|source| StateError::Write { file: name.clone(), source })?;
-        let (lseq, chain) = (read.lseq(), read.chain().to_owned());
-        Ok(Self { name, length, lseq, chain, buffer: Vec::new() })
-    }
-
-    fn flush(&mut self, disk: &mut dyn Disk) -> Result<usize, Flush> {
-        if self.buffer.is_empty() {
-            return Ok(0);
-        }
-        self.check_alone(disk)?;
-        if let Err(source) = disk.append(&self.name, &self.buffer) {
-            return Err(match disk.truncate(&self.name, self.length) {
-                Ok(()) => Flush::Refused(StateError::Write { file: self.name.clone(), source }),
-                Err(error) => Flush::Unsure(format!(
-                    "a write to {} failed ({source}) and could not be taken back ({error})",
-                    self.name
-                )),
-            });
-        }
-        disk.sync(&self.name).map_err(|error| {
-            Flush::Unsure(format!("{} could not be made durable ({error})", self.name))
-        })?;
-        self.length += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(1)
-    }
-
-    /// Notices a second writer before it is overwritten, in case the lock was taken away by hand.
-    fn check_alone(&self, disk: &mut dyn Disk) -> Result<(), Flush> {
-        match disk.length(&self.name) {
-            Ok(found) if found == self.length => Ok(()),
-            Ok(found) => Err(Flush::Unsure(format!(
-                "{} has {found} bytes where this process left {}: somebody else writes to it",
-                self.name, self.length
-            ))),
-            Err(source) => {
-                Err(Flush::Refused(StateError::Write { file: self.name.clone(), source }))
-            }
         }
     }
 }

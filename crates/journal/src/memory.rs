@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, name_aside};
 use crate::error::StateError;
 
 /// A disk in memory. Clones share it, so that a test can look at it, break it and open it again.
@@ -91,7 +91,12 @@ impl Platter {
 impl Disk for MemoryDisk {
     fn layers(&self) -> Result<Vec<String>, StateError> {
         let platter = self.platter();
-        Ok(platter.files.keys().filter(|name| name.starts_with("layers/")).cloned().collect())
+        Ok(platter
+            .files
+            .keys()
+            .filter(|name| name.starts_with("layers/") && name.ends_with(".journal"))
+            .cloned()
+            .collect())
     }
 
     fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
@@ -146,5 +151,14 @@ impl Disk for MemoryDisk {
         let content = Content { bytes: bytes.to_vec(), durable: bytes.len() };
         platter.files.insert(name.to_owned(), content);
         Ok(())
+    }
+
+    fn set_aside(&mut self, name: &str) -> io::Result<String> {
+        let mut platter = self.platter();
+        let aside = name_aside(name, |aside| platter.files.contains_key(aside));
+        if let Some(content) = platter.files.remove(name) {
+            platter.files.insert(aside.clone(), content);
+        }
+        Ok(aside)
     }
 }

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{Folder, make_folder};
 use crate::error::{StateError, Torn};
-use crate::journals::{Journals, Reading};
+use crate::journals::Journals;
 use crate::place;
+use crate::reading::Reading;
 use crate::records::Records;
 
 const LOCK_FILE: &str = "lock";

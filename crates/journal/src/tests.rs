@@ -122,6 +122,27 @@ fn one_sync_serves_all_steps_of_a_turn() {
 }
 
 #[test]
+fn a_thousand_steps_take_one_sync_a_batch_and_one_pass_to_read() {
+    let disk = MemoryDisk::new();
+    let mut journals = reopened(&disk).unwrap();
+    journals.start_run(Moment(1), start("r1")).unwrap();
+    let mut syncs = 0;
+    for batch in 0..20 {
+        let steps: Vec<StepId> =
+            (0..50).map(|n| StepId::of("platform", "vm", &format!("{batch}-{n}"))).collect();
+        for record in [intent, outcome] {
+            for step in &steps {
+                journals.append(Moment(2), &layer("platform"), record(step)).unwrap();
+            }
+            syncs += journals.commit().unwrap();
+        }
+    }
+    assert_eq!(syncs, 40);
+    assert_eq!(reopened(&disk).unwrap().records(), journals.records());
+    assert_eq!(journals.records().steps.len(), 1000);
+}
+
+#[test]
 fn records_outside_of_a_run_or_in_the_wrong_place_are_refused() {
     let mut journals = Journals::in_memory().unwrap();
     let step = StepId::new("platform", "image");
@@ -198,4 +219,16 @@ fn compaction_keeps_the_fold_and_shortens_the_files() {
     journals.append(Moment(4001), &layer("platform"), intent(&step)).unwrap();
     journals.end_run(Moment(4002), RunOutcome::Interrupted).unwrap();
     assert_eq!(reopened(&disk).unwrap().records().step(&step).word(), "intended");
+}
+
+#[test]
+fn the_reference_explains_every_record() {
+    let reference = include_str!("../../../docs/reference/state.md");
+    let error = serde_json::from_str::<Record>(r#"{"record":"?"}"#).unwrap_err().to_string();
+    let listed = error.split_once("expected one of ").unwrap().1;
+    let words: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+    assert_eq!(words.len(), 11);
+    for word in words {
+        assert!(reference.contains(&format!("| `{word}` |")), "{word}");
+    }
 }

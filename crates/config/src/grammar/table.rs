@@ -73,7 +73,7 @@ const SECRETS: Block = Block {
           (the Talos secrets, kubeconfig, talosconfig) is escrowed there. The access to the source itself never \
           stands in this file.",
     attributes: &[
-        required("host", Kind::Server, "\"https://eu.infisical.com\"", "The server."),
+        required("host", Kind::Server, "\"https://eu.infisical.com\"", "The server of Infisical."),
         required("project", Kind::Text, "\"tazlab\"", "The slug of the project."),
         required("environment", Kind::Text, "\"dev\"", "The slug of the environment."),
         required(
@@ -177,7 +177,7 @@ const NETWORK: Block = Block {
             "\"192.168.1.0/24\"",
             "The network that the machines are in.",
         ),
-        required("gateway", Kind::Address, "\"192.168.1.1\"", "Its gateway."),
+        required("gateway", Kind::Address, "\"192.168.1.1\"", "The gateway of the subnet."),
         required(
             "vip",
             Kind::Address,

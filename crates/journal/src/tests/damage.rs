@@ -226,6 +226,24 @@ fn a_damaged_layer_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_damaged_layer_can_be_set_aside_and_begun_anew() {
+    let disk = MemoryDisk::new();
+    risen(&disk);
+    disk.put("layers/secrets.journal", b"nonsense\n".to_vec());
+    let mut journals = reopened(&disk).unwrap();
+    assert!(journals.set_aside(&layer("platform")).is_err(), "nothing is wrong with it");
+    let aside = journals.set_aside(&layer("secrets")).unwrap();
+    assert_eq!(aside, "layers/secrets.journal.damaged-1");
+    assert_eq!(disk.content(&aside).unwrap(), b"nonsense\n");
+    journals.start_run(Moment(3000), start("r2")).unwrap();
+    journals.append(Moment(3001), &layer("secrets"), super::incarnation(2)).unwrap();
+    journals.end_run(Moment(3002), RunOutcome::Done).unwrap();
+    let read = reopened(&disk).unwrap();
+    assert!(read.problems().is_empty());
+    assert_eq!(read.records().incarnation, journals.records().incarnation);
+}
+
+#[test]
 fn a_full_disk_stops_before_the_act_and_leaves_the_files_readable() {
     let whole = MemoryDisk::new();
     risen(&whole);

@@ -202,3 +202,40 @@ fn a_stopped_compaction_leaves_nothing_behind() {
     assert!(!left.exists());
     assert!(root.journals().problems().is_empty());
 }
+
+#[test]
+fn a_torn_tail_is_cut_by_whoever_holds_the_folder_and_by_nobody_else() {
+    let (_place, path) = used();
+    let file = path.join("run.journal");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, [&whole[..], b"{\"v\":1,\"run\":\"r2\",\"se"].concat()).unwrap();
+    let peek = StateRoot::peek(&path).unwrap().unwrap();
+    assert_eq!(peek.notices.len(), 1);
+    assert_ne!(fs::read(&file).unwrap(), whole);
+    let mut root = StateRoot::open(&path, &holder()).unwrap();
+    assert_eq!(root.journals().notices(), peek.notices);
+    assert_eq!(fs::read(&file).unwrap(), whole);
+    root.journals_mut().start_run(Moment(9), start("r2")).unwrap();
+    drop(root);
+    let peek = StateRoot::peek(&path).unwrap().unwrap();
+    assert_eq!(peek.records.last_run.unwrap().ended, None);
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_with_its_content() {
+    let (_place, path) = used();
+    let file = path.join("layers/platform.journal");
+    fs::write(&file, "nonsense\n").unwrap();
+    let mut root = StateRoot::open(&path, &holder()).unwrap();
+    let aside = root.journals_mut().set_aside(&layer("platform")).unwrap();
+    assert!(!file.exists());
+    assert_eq!(fs::read_to_string(path.join(aside)).unwrap(), "nonsense\n");
+    root.journals_mut().start_run(Moment(9), start("r2")).unwrap();
+    let step = StepId::new("platform", "image");
+    root.journals_mut().append(Moment(9), &layer("platform"), intent(&step)).unwrap();
+    root.journals_mut().end_run(Moment(9), RunOutcome::Failed).unwrap();
+    drop(root);
+    let root = StateRoot::open(&path, &holder()).unwrap();
+    assert!(root.journals().problems().is_empty());
+    assert_eq!(root.journals().records().step(&step).word(), "intended");
+}

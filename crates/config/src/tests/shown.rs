@@ -1,0 +1,337 @@
+//! What a person reads: the whole rendered text of a good dozen of findings.
+
+use super::{changed, codes, read, render, shown, sources};
+use crate::{Sources, to_json_lines};
+
+/// Replaces one piece of the example and gives the rendered text.
+fn after(from: &str, to: &str) -> String {
+    shown(&changed(&[(from, to)]))
+}
+
+#[test]
+fn unknown_key() {
+    insta::assert_snapshot!(after("gateway     =", "gatway      ="), @r#"
+    error[C0102]: there is no key `gatway` here
+      --> castle.hcl:36:5
+       |
+    36 |     gatway      = "192.168.1.1"
+       |     ^^^^^^ unknown in `network`
+       |
+       = help: did you mean `gateway`?
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn key_of_another_block() {
+    insta::assert_snapshot!(after("node          = \"pve\"", "node = \"pve\"\n    vip = \"192.168.1.9\""), @r#"
+    error[C0102]: there is no key `vip` here
+      --> castle.hcl:27:5
+       |
+    27 |     vip = "192.168.1.9"
+       |     ^^^ unknown in `platform`
+       |
+       = help: `vip` belongs into `network`
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn unknown_platform() {
+    insta::assert_snapshot!(after("platform \"proxmox\"", "platform \"vsphere\""), @r#"
+    error[C0108]: `platform` of an unknown kind
+      --> castle.hcl:22:12
+       |
+    22 |   platform "vsphere" {
+       |            ^^^^^^^^^ not known to this version
+       |
+       = note: this version knows `proxmox`
+       = help: write platform "proxmox"
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn even_control_planes() {
+    insta::assert_snapshot!(after("count      = 3", "count      = 4").split("\n\n").next().unwrap(), @r#"
+    error[C0501]: 4 control planes survive no more failures than 3 do
+      --> castle.hcl:45:18
+       |
+    45 |     count      = 4
+       |                  ^ an even number
+       |
+       = note: etcd goes on while floor(n/2)+1 of n members live, so an even member adds risk and no safety
+       = note: control planes  must live  may fail
+       = note:              1          1         0
+       = note:              2          2         0
+       = note:              3          2         1
+       = note:              4          3         1
+       = note:              5          3         2
+       = note:              6          4         2
+       = note:              7          4         3
+       = help: set count = 3 or 5
+    "#);
+}
+
+#[test]
+fn one_control_plane() {
+    insta::assert_snapshot!(after("count      = 3", "count      = 1"), @r#"
+    warning[C0502]: one control plane: the cluster is away while that machine is
+      --> castle.hcl:45:18
+       |
+    45 |     count      = 1
+       |                  ^ one
+       |
+       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = help: set count = 3 for a castle that others rely on
+
+    castle.hcl: 1 warning
+    "#);
+}
+
+#[test]
+fn addresses_counted_as_addresses() {
+    // Gluing digits, as the original did, would have made .1510 of the fifth.
+    insta::assert_snapshot!(after("first_ip   = \"192.168.1.214\"", "first_ip   = \"192.168.1.254\""), @r#"
+    error[C0403]: worker-02 (192.168.1.255) is the broadcast address
+      --> castle.hcl:56:18
+       |
+    35 |     subnet      = "192.168.1.0/24"
+       |                   ---------------- the subnet
+    ...
+    56 |     first_ip   = "192.168.1.254"
+       |                  ^^^^^^^^^^^^^^^ counted from here
+       |
+       = help: choose another address of the subnet
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn pool_over_a_machine() {
+    insta::assert_snapshot!(after("192.168.1.230-192.168.1.245", "192.168.1.215-192.168.1.245"), @r#"
+    error[C0407]: the pool 192.168.1.215-192.168.1.245 holds worker-02 (192.168.1.215)
+      --> castle.hcl:40:19
+       |
+    40 |     pool        = "192.168.1.215-192.168.1.245" # for services of type LoadBalancer
+       |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the pool
+    ...
+    56 |     first_ip   = "192.168.1.214"
+       |                  --------------- worker-02 is given here
+       |
+       = note: MetalLB would give this address to a service, and two machines would answer for it
+       = help: choose a pool of addresses that nobody else has
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn vip_is_a_machine() {
+    insta::assert_snapshot!(after("vip         = \"192.168.1.210\"", "vip         = \"192.168.1.212\""), @r#"
+    error[C0406]: cp-02 would get 192.168.1.212, the VIP
+      --> castle.hcl:46:18
+       |
+    37 |     vip         = "192.168.1.212" # shared by the control planes; kubectl speaks to this one
+       |                   --------------- the VIP
+    ...
+    46 |     first_ip   = "192.168.1.211"
+       |                  ^^^^^^^^^^^^^^^ counted from here
+       |
+       = note: the control planes pass the VIP among themselves; a machine needs an address of its own
+       = help: choose a free address for the VIP, or begin the machines elsewhere
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn versions_that_do_not_fit() {
+    insta::assert_snapshot!(after("kubernetes = \"1.36.3\"", "kubernetes = \"1.37.0\""), @r#"
+    error[C0602]: Talos 1.13.9 does not run Kubernetes 1.37.0
+     --> castle.hcl:8:16
+      |
+    7 |   talos      = "1.13.9"
+      |                -------- the version of Talos
+    8 |   kubernetes = "1.37.0"
+      |                ^^^^^^^^ the version of Kubernetes
+      |
+      = note: Talos 1.13 runs Kubernetes 1.31 to 1.36
+      = help: set kubernetes = "1.36.3"
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_plain_secret() {
+    insta::assert_snapshot!(
+        after("token = secret(\"GITHUB_TOKEN\")", "token = \"hunter2-hunter2\" # old"), @r#"
+    error[C0302]: `token` is a secret, and here stands a plain value
+      --> castle.hcl:73:13
+       |
+    73 |     token = "***************" * ***
+       |             ^^^^^^^^^^^^^^^^^ not shown
+       |
+       = note: a castle file is kept in Git, where a secret stays for good
+       = help: put it into the secret source and write token = secret("GITHUB_TOKEN")
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_secret_in_a_sentence() {
+    insta::assert_snapshot!(
+        after("domain       = \"tazlab.net\"", "domain       = \"x-${secret(\"DOMAIN\")}\""), @r#"
+    error[C0301]: `secret` may not stand here
+      --> castle.hcl:75:27
+       |
+    75 |       domain       = "x-${secret("DOMAIN")}"
+       |                           ^^^^^^^^^^^^^^^^ not the whole value of an attribute of type secret
+       |
+       = note: a secret stays a reference until the moment of use, so nothing can be computed with it
+       = note: it would also appear in plans, journals and logs as the plain value of this setting
+       = help: give the whole value as secret("KEY") to an attribute of type secret, or a plain value here
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_file_outside() {
+    insta::assert_snapshot!(after("node          = \"pve\"", "node          = file(\"../node\")"), @r#"
+    error[C0209]: `../node` is outside of the project folder
+      --> castle.hcl:26:26
+       |
+    26 |     node          = file("../node")
+       |                          ^^^^^^^^^ `..` leads out of the folder
+       |
+       = note: a castle is described by its folder alone, so that it is the same on every machine
+       = help: copy the file into the folder of the castle file and name it by a relative path
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_missing_quote_and_a_missing_unit() {
+    let sources = changed(&[
+        ("memory     = \"8GiB\"", "memory     = 8GiB"),
+        ("storage       = \"local-lvm\" # disks", "storage       = \"local-lvm"),
+    ]);
+    insta::assert_snapshot!(shown(&sources), @r#"
+    error[C0005]: a quote that is not closed
+      --> castle.hcl:27:21
+       |
+    27 |     storage       = "local-lvm
+       |                     ^^^^^^^^^^ opened here
+       |
+       = note: a quoted text ends on its line; only a heredoc (<<EOT) has several
+       = help: close the quote
+
+    error[C0005]: this is not HCL
+      --> castle.hcl:49:19
+       |
+    49 |     memory     = 8GiB
+       |                   ^^^ here
+       |
+       = note: the parser says: expected newline or eof
+       = help: put quotes around the value, such as "8GiB"
+
+    castle.hcl: 2 errors
+    "#);
+}
+
+#[test]
+fn a_circle_of_layers() {
+    let layer = |name: &str, after: &str| {
+        format!(
+            "  layer \"{name}\" {{\n    after     = [\"{after}\"]\n    manifests = \"./m\"\n  }}\n"
+        )
+    };
+    let layers = layer("a", "b") + &layer("b", "c") + &layer("c", "a");
+    let mut sources = changed(&[("  deadlines {", &(layers + "  deadlines {"))]);
+    sources.files.insert("m/x.yaml".into(), Vec::new());
+    insta::assert_snapshot!(shown(&sources), @r#"
+    error[C0703]: layers wait for each other: a -> b -> c -> a
+      --> castle.hcl:80:9
+       |
+    80 |   layer "a" {
+       |         ^^^ waits for itself in the end
+    ...
+    84 |   layer "b" {
+       |         --- in the circle
+    ...
+    88 |   layer "c" {
+       |         --- in the circle
+       |
+       = note: read `a -> b` as: a comes after b
+       = help: take one name out of one `after`
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn not_utf8() {
+    let sources = Sources { text: b"castle \"a\" {\n  # caf\xe9\n}\n".to_vec(), ..sources("") };
+    insta::assert_snapshot!(shown(&sources), @r#"
+    error[C0002]: the castle file is not UTF-8: byte 20 (0xe9)
+    --> castle.hcl:2:8
+     = help: save the file as UTF-8
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn an_empty_file() {
+    insta::assert_snapshot!(shown(&sources("")), @r#"
+    error[C0006]: there is no castle in the file
+    --> castle.hcl
+     = note: a castle file holds one block `castle`
+     = help: begin with castle "blue" { … }; examples/blue/castle.hcl is a whole one
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn json_lines() {
+    let sources = changed(&[("vm = \"5m\"", "vmm = \"5m\"")]);
+    insta::assert_snapshot!(to_json_lines(&read(&sources).findings), @r#"{"code":"C0706","severity":"error","title":"there is no deadline `vmm`","file":"castle.hcl","place":{"start":2803,"end":2806,"line":81,"column":5},"label":"neither a kind of wait nor a layer","notes":[],"help":"did you mean `vm`?","related":[]}"#);
+}
+
+#[test]
+fn a_very_long_line_is_not_shown() {
+    let text = format!("castle \"a\" {{ {} = 1 }}", "b".repeat(10)) + &" ".repeat(5000) + "é }";
+    insta::assert_snapshot!(shown(&sources(&text)), @r#"
+    error[C0005]: this is not HCL
+    --> castle.hcl:1:5030
+     = note: the parser says: expected newline or eof
+     = help: check quotes, brackets and commas here and on the line before
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_good_file_says_so() {
+    assert_eq!(after("count      = 3", "count      = 3"), "castle.hcl: no findings\n");
+}
+
+#[test]
+fn a_narrow_terminal_and_colour_are_fine() {
+    let sources = changed(&[("count      = 3", "count      = 4")]);
+    let findings = read(&sources).findings;
+    for width in [0, 20, 80, 400] {
+        assert!(render(&findings, &sources, false, width).contains("C0501"));
+    }
+    assert!(render(&findings, &sources, true, 100).contains('\u{1b}'));
+    assert!(!codes(&sources).is_empty());
+}

@@ -1,0 +1,128 @@
+//! The steps that make machines on Proxmox VE: look around, check, fetch the image, make the VMs.
+//!
+//! ```text
+//!   secrets/read ─▶ platform/inventory ─▶ platform/preflight ─▶ platform/image ─┐
+//!                                                └─▶ secrets/escrow ────────────┴─▶ platform/vm/<node>
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use castle_engine::{Context, Graph};
+use castle_model::{Failure, NodeName, Spec, StepDecl, StepId};
+use castle_proxmox::Proxmox;
+use castle_wire::World;
+
+use crate::handed::SECRETS;
+
+pub mod image;
+pub mod inventory;
+pub mod mark;
+pub mod preflight;
+mod shape;
+mod task;
+pub mod vm;
+
+/// How many VMs are made at a time on one storage: imports are bound by its writes, and more only slow each other.
+const IMPORTS_AT_ONCE: usize = 3;
+
+/// The step that looks at every guest.
+#[must_use]
+pub fn inventory_id() -> StepId {
+    StepId::new("platform", "inventory")
+}
+
+/// The step that checks the host and the addresses.
+#[must_use]
+pub fn preflight_id() -> StepId {
+    StepId::new("platform", "preflight")
+}
+
+/// The step that puts the Talos image on the image storage.
+#[must_use]
+pub fn image_id() -> StepId {
+    StepId::new("platform", "image")
+}
+
+/// The step that makes the VM of one node.
+#[must_use]
+pub fn vm_id(node: &NodeName) -> StepId {
+    StepId::of("platform", "vm", node.as_str())
+}
+
+/// Declares the steps of this platform, in the order of their foundations.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    let platform = &spec.platform;
+    let mut decls = vec![
+        StepDecl::new(inventory_id(), format!("guests of {}", platform.endpoint), "preflight")
+            .needs([StepId::new("secrets", "read")])
+            .weight(200)
+            .nothing_to_undo("it only looks"),
+        StepDecl::new(preflight_id(), format!("host {} and addresses", platform.node), "preflight")
+            .needs([inventory_id()])
+            .weight(3000)
+            .nothing_to_undo("it only looks"),
+        StepDecl::new(
+            image_id(),
+            format!("Talos {} on {}", spec.talos, platform.image_storage),
+            "image",
+        )
+        .needs([preflight_id()])
+        .weight(9000)
+        .undo(),
+    ];
+    for node in &spec.nodes {
+        let title = format!("VM {} ({}) on {}", node.name, node.vmid, platform.node);
+        decls.push(
+            StepDecl::new(vm_id(&node.name), title, "vm")
+                .needs([image_id(), StepId::new("secrets", "escrow")])
+                .lane(format!("imports into {}", platform.storage), IMPORTS_AT_ONCE)
+                .weight(5000)
+                .undo(),
+        );
+    }
+    decls
+}
+
+/// Adds the steps of this platform to a graph.
+///
+/// # Panics
+/// Never: each declaration has its step.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let site = Arc::new(Site { spec: spec.clone(), world: world.clone(), client: OnceLock::new() });
+    for decl in declare(spec) {
+        if decl.id == inventory_id() {
+            graph.add(decl, inventory::LookAround(site.clone()));
+        } else if decl.id == preflight_id() {
+            graph.add(decl, preflight::Preflight(site.clone()));
+        } else if decl.id == image_id() {
+            graph.add(decl, image::Image(site.clone()));
+        } else {
+            let node = spec.nodes.iter().find(|node| vm_id(&node.name) == decl.id);
+            let node = node.expect("every other step is that of a node").clone();
+            graph.add(decl, vm::Vm { site: site.clone(), node });
+        }
+    }
+}
+
+/// What the steps share: the castle file, the outside, and one client.
+pub(crate) struct Site {
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) world: World,
+    client: OnceLock<Proxmox>,
+}
+
+impl Site {
+    /// The client, made when the token is first at hand; one for all steps, so that they share its connections.
+    pub(crate) fn client(&self, cx: &Context) -> Result<Proxmox, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client.clone());
+        }
+        let platform = &self.spec.platform;
+        let secrets = cx.outputs().get(&SECRETS)?;
+        let token = (secrets.get(&platform.token_id)?, secrets.get(&platform.token_secret)?);
+        let client = Proxmox::new(&self.world, &platform.endpoint, &platform.trust, token)
+            .map_err(|error| error.failure(format!("speak to Proxmox at {}", platform.endpoint)))?;
+        Ok(self.client.get_or_init(|| client).clone())
+    }
+}

@@ -1,0 +1,197 @@
+//! `platform/inventory`: which guests there are where the castle's machines stand or will stand, and whose.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use castle_engine::{Context, Key, Step};
+use castle_model::{Class, Failure, Incarnation, Observed, Spec, VmId};
+use castle_proxmox::{Guest, GuestKind, Proxmox};
+
+use super::Site;
+use super::mark::{Mark, Owner, owner};
+
+/// What was found.
+pub const INVENTORY: Key<Inventory> = Key::new("platform/inventory");
+
+/// The guests in the castle's range of numbers and at its declared numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// VMs of this castle, proven, on the declared Proxmox node.
+    pub ours: BTreeMap<VmId, Ours>,
+    /// VMs at declared numbers that are just being made, so that nothing can be said of them yet.
+    pub unfinished: Vec<VmId>,
+    /// Everything else, in words.
+    pub foreign: BTreeMap<VmId, String>,
+}
+
+/// A VM of this castle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ours {
+    /// What its mark says.
+    pub mark: Mark,
+    /// Whether it is switched on.
+    pub running: bool,
+}
+
+impl Inventory {
+    /// The one life that all VMs of ours belong to, if there are any.
+    ///
+    /// # Errors
+    /// A conflict, if they belong to several.
+    pub fn incarnation(&self) -> Result<Option<&Incarnation>, Failure> {
+        let mut lives: BTreeMap<&Incarnation, Vec<String>> = BTreeMap::new();
+        for (vmid, ours) in &self.ours {
+            lives.entry(&ours.mark.incarnation).or_default().push(vmid.to_string());
+        }
+        if lives.len() > 1 {
+            let each: Vec<String> =
+                lives.iter().map(|(life, vms)| format!("{life}: VM {}", vms.join(", "))).collect();
+            return Err(Failure::new(
+                Class::Conflict,
+                "tell which life the castle is in",
+                format!("its VMs belong to {} lives ({})", lives.len(), each.join("; ")),
+            )
+            .hint("`castle down` removes all of them; then raise it anew"));
+        }
+        Ok(lives.into_keys().next())
+    }
+
+    /// What was found, in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut parts = vec![format!("{} of ours", self.ours.len())];
+        if !self.unfinished.is_empty() {
+            parts.push(format!("{} being made", self.unfinished.len()));
+        }
+        if !self.foreign.is_empty() {
+            parts.push(format!("{} of others", self.foreign.len()));
+        }
+        parts.join(", ")
+    }
+}
+
+/// Looks at every guest that the castle could meet.
+///
+/// # Errors
+/// If Proxmox does not answer, or the token may not see VMs: an empty list proves nothing then.
+pub async fn look(client: &Proxmox, spec: &Spec) -> Result<Inventory, Failure> {
+    let what = format!("list the guests of {}", spec.platform.endpoint);
+    let rights = client.permissions().await.map_err(|error| error.failure(&what))?;
+    let sees_vms = ["/", "/vms"].iter().any(|path| {
+        rights.get(*path).is_some_and(|held| held.iter().any(|right| right == "VM.Audit"))
+    });
+    if !sees_vms {
+        return Err(Failure::new(
+            Class::Denied,
+            what,
+            "the token has no VM.Audit on /vms, so Proxmox would hide VMs from us",
+        )
+        .hint("give the token (and its user) a role with VM.Audit on /vms"));
+    }
+    let guests = client.guests().await.map_err(|error| error.failure(&what))?;
+    let mut found = Inventory::default();
+    for guest in guests.into_iter().filter(|guest| concerns(spec, guest.vmid)) {
+        sort(client, spec, &guest, &mut found).await?;
+    }
+    Ok(found)
+}
+
+/// Whether a guest of this number stands where the castle's machines do.
+fn concerns(spec: &Spec, vmid: VmId) -> bool {
+    let (first, last) = spec.platform.vmids;
+    (first..=last).contains(&vmid) || spec.nodes.iter().any(|node| node.vmid == vmid)
+}
+
+async fn sort(
+    client: &Proxmox,
+    spec: &Spec,
+    guest: &Guest,
+    found: &mut Inventory,
+) -> Result<(), Failure> {
+    let vmid = guest.vmid;
+    if guest.kind == GuestKind::Container {
+        found.foreign.insert(vmid, format!("container `{}` on {}", guest.name, guest.node));
+        return Ok(());
+    }
+    let config = match client.vm_config(&guest.node, vmid).await {
+        Ok(config) => config,
+        // It went between the two questions.
+        Err(error) if error.is_missing() => return Ok(()),
+        Err(error) => return Err(error.failure(format!("read the configuration of VM {vmid}"))),
+    };
+    let described = format!("VM `{}` on {}", guest.name, guest.node);
+    match owner(vmid, &config) {
+        Owner::Castle(mark) if mark.castle != spec.name => {
+            found.foreign.insert(vmid, format!("{described} of castle {}", mark.castle));
+        }
+        Owner::Castle(_) if guest.node != spec.platform.node => {
+            found
+                .foreign
+                .insert(vmid, format!("{described}, ours, but not on {}", spec.platform.node));
+        }
+        Owner::Castle(mark) => {
+            found.ours.insert(vmid, Ours { mark, running: guest.status == "running" });
+        }
+        // The mark comes with the rest of the configuration, at the end of the task.
+        Owner::Somebody { .. } if config.lock() == Some("create") => found.unfinished.push(vmid),
+        Owner::Somebody { why } => {
+            found.foreign.insert(vmid, format!("{described}: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// The step.
+pub(super) struct LookAround(pub(super) Arc<Site>);
+
+#[async_trait]
+impl Step for LookAround {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let client = self.0.client(cx)?;
+        let found = look(&client, &self.0.spec).await?;
+        let known = found.incarnation()?.is_some() || cx.incarnation().is_some();
+        if let Some(vmid) = found.unfinished.first().filter(|_| !known) {
+            return Err(Failure::new(
+                Class::Transient,
+                format!("tell whose VM {vmid} is"),
+                "it is just being made, and bears no mark yet",
+            ));
+        }
+        let evidence = found.summary();
+        cx.outputs().put(&INVENTORY, found);
+        Ok(Observed::right(evidence))
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        Ok(cx.outputs().get(&INVENTORY)?.summary())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours(vmid: u32, incarnation: &str) -> (VmId, Ours) {
+        let mark = Mark {
+            castle: "blue".parse().unwrap(),
+            incarnation: incarnation.parse().unwrap(),
+            node: "cp-01".parse().unwrap(),
+            vmid: VmId(vmid),
+        };
+        (VmId(vmid), Ours { mark, running: true })
+    }
+
+    #[test]
+    fn vms_of_two_lives_are_a_conflict() {
+        let (one, two) = ("0011223344556677", "8899aabbccddeeff");
+        let mut found = Inventory::default();
+        assert_eq!(found.incarnation(), Ok(None));
+        found.ours.extend([ours(421, one), ours(422, one)]);
+        assert_eq!(found.incarnation(), Ok(Some(&one.parse().unwrap())));
+        found.ours.extend([ours(431, two)]);
+        let failure = found.incarnation().unwrap_err();
+        assert_eq!(failure.class, Class::Conflict);
+        assert!(failure.why.contains("VM 421, 422; 8899aabbccddeeff: VM 431"), "{}", failure.why);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a VM looks like: the parameters it is made with, and in what an existing one differs from them.
+
+use castle_model::Spec;
+use castle_model::spec::NodeSpec;
+use castle_proxmox::Config;
+
+use super::mark::Mark;
+
+/// The extension without which Proxmox would wait for an agent that never answers.
+const AGENT: &str = "siderolabs/qemu-guest-agent";
+
+/// In what a VM of ours differs from what is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Difference {
+    /// Settings that can be changed in place.
+    pub(super) settings: Vec<(&'static str, String)>,
+    /// Whether the system disk is still to be grown.
+    pub(super) grow: Option<u64>,
+    /// Whether the disk for volumes is still to be grown.
+    pub(super) grow_data: Option<u64>,
+    /// What can not be mended in place, in words.
+    pub(super) fixed: Vec<String>,
+}
+
+impl Difference {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What differs, in words.
+    pub(super) fn words(&self) -> String {
+        let mut words: Vec<String> =
+            self.settings.iter().map(|(key, value)| format!("{key} is not {value}")).collect();
+        words.extend(self.grow.map(|gib| format!("the system disk is smaller than {gib} GiB")));
+        words
+            .extend(self.grow_data.map(|gib| format!("the second disk is smaller than {gib} GiB")));
+        words.extend(self.fixed.iter().cloned());
+        words.join(", ")
+    }
+}
+
+/// The parameters that a node's VM is made with, in a fixed order.
+pub(super) fn parameters(
+    spec: &Spec,
+    node: &NodeSpec,
+    mark: &Mark,
+    image: &str,
+) -> Vec<(&'static str, String)> {
+    let platform = &spec.platform;
+    let store = &platform.storage;
+    let mut parameters = vec![
+        ("vmid", node.vmid.to_string()),
+        ("name", format!("{}-{}", spec.name, node.name)),
+        ("description", mark.description()),
+        ("tags", mark.tags()),
+        ("smbios1", format!("uuid={}", mark.uuid())),
+        ("ostype", "l26".to_owned()),
+        ("machine", "q35".to_owned()),
+        ("bios", "ovmf".to_owned()),
+        ("efidisk0", format!("{store}:1,efitype=4m,pre-enrolled-keys=0")),
+        ("cpu", "host".to_owned()),
+        ("sockets", "1".to_owned()),
+        ("cores", node.cores.to_string()),
+        ("memory", node.memory_mib.to_string()),
+        ("balloon", "0".to_owned()),
+        ("scsihw", "virtio-scsi-pci".to_owned()),
+        ("scsi0", format!("{store}:0,import-from={image},discard=on")),
+    ];
+    if let Some(gib) = node.data_disk_gib {
+        parameters.push(("scsi1", format!("{store}:{gib},discard=on")));
+    }
+    parameters.extend([
+        ("ide2", format!("{store}:cloudinit")),
+        ("ipconfig0", address(spec, node)),
+        ("nameserver", servers(spec)),
+        ("net0", format!("virtio,bridge={}", platform.bridge)),
+        ("boot", "order=scsi0".to_owned()),
+        ("onboot", "1".to_owned()),
+    ]);
+    if platform.extensions.iter().any(|name| name == AGENT) {
+        parameters.push(("agent", "1".to_owned()));
+    }
+    parameters
+}
+
+fn address(spec: &Spec, node: &NodeSpec) -> String {
+    format!("ip={}/{},gw={}", node.address, spec.network.subnet.prefix(), spec.network.gateway)
+}
+
+fn servers(spec: &Spec) -> String {
+    let servers: Vec<String> = spec.network.nameservers.iter().map(ToString::to_string).collect();
+    servers.join(" ")
+}
+
+/// In what the VM differs.
+pub(super) fn difference(spec: &Spec, node: &NodeSpec, config: &Config) -> Difference {
+    let mut found = Difference::default();
+    for (key, wanted) in
+        [("cores", node.cores.to_string()), ("memory", node.memory_mib.to_string())]
+    {
+        if config.get(key) != Some(wanted.as_str()) {
+            found.settings.push((key, wanted));
+        }
+    }
+    match config.disk_gib("scsi0") {
+        None => found.fixed.push("it has no system disk".to_owned()),
+        Some(gib) if gib < node.disk_gib => found.grow = Some(node.disk_gib),
+        Some(gib) if gib > node.disk_gib => {
+            found.fixed.push(format!("its system disk has {gib} GiB, and disks never shrink"));
+        }
+        Some(_) => {}
+    }
+    match (node.data_disk_gib, config.disk_gib("scsi1")) {
+        (Some(_), None) => found.fixed.push("it has no disk for volumes".to_owned()),
+        (Some(wanted), Some(gib)) if gib < wanted => found.grow_data = Some(wanted),
+        (Some(wanted), Some(gib)) if gib > wanted => {
+            found.fixed.push(format!("its second disk has {gib} GiB, and disks never shrink"));
+        }
+        _ => {}
+    }
+    let wanted = address(spec, node);
+    if config.get("ipconfig0") != Some(wanted.as_str()) {
+        let is = config.get("ipconfig0").unwrap_or("none");
+        found.fixed.push(format!("its address is {is}, not {wanted}"));
+    }
+    let bridge = format!("bridge={}", spec.platform.bridge);
+    if !config.get("net0").is_some_and(|net| net.split(',').any(|part| part == bridge)) {
+        found.fixed.push(format!("its network is not {}", spec.platform.bridge));
+    }
+    found
+}

@@ -1,0 +1,54 @@
+//! Following a Proxmox task to its end, in this run or from an earlier one that was killed.
+
+use castle_engine::{Context, Pace};
+use castle_model::{Failure, Verdict};
+use castle_proxmox::{Proxmox, TaskStatus, Upid, catalogue};
+
+/// Makes a task's name durable and waits for its end.
+pub(super) async fn follow(
+    cx: &Context,
+    client: &Proxmox,
+    task: &Upid,
+    what: &str,
+) -> Result<(), Failure> {
+    cx.task(&task.to_string()).await?;
+    finish(cx, client, task, what).await
+}
+
+/// Waits for the end of a task whose name is durable already.
+pub(super) async fn finish(
+    cx: &Context,
+    client: &Proxmox,
+    task: &Upid,
+    what: &str,
+) -> Result<(), Failure> {
+    let warnings = cx
+        .wait(Pace::TASK, what, || async {
+            let status = client.task_status(task).await.map_err(|error| error.failure(what))?;
+            Ok(match status {
+                TaskStatus::Running => Verdict::waiting(format!("{} is running", task.kind())),
+                TaskStatus::Ok => Verdict::Ready(0),
+                TaskStatus::Warnings(count) => Verdict::Ready(count),
+                TaskStatus::Failed(text) => {
+                    Verdict::Failed(catalogue::task_failure(&text, what).evidence(task.to_string()))
+                }
+            })
+        })
+        .await?;
+    if warnings > 0 {
+        cx.notice(format!("{what}: done with {warnings} warnings, see the log of {task}"));
+    }
+    Ok(())
+}
+
+/// Waits for the end of what an earlier run had begun. How it ended does not matter: the world is looked at next.
+pub(super) async fn settle(cx: &Context, client: &Proxmox) -> Result<(), Failure> {
+    let Some(task) = cx.unfinished_task().and_then(|text| text.parse::<Upid>().ok()) else {
+        return Ok(());
+    };
+    let what = format!("{} of an earlier run", task.kind());
+    match finish(cx, client, &task, &what).await {
+        Err(failure) if failure.is_transient() => Err(failure),
+        _ => Ok(()),
+    }
+}

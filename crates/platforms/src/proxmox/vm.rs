@@ -1,0 +1,278 @@
+//! `platform/vm/<node>`: a VM of ours, as the castle file wants it, is switched on.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use castle_engine::{Acted, Context, Pace, Step};
+use castle_model::spec::NodeSpec;
+use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
+use castle_proxmox::{Config, Proxmox};
+
+use super::mark::{Mark, Owner, owner};
+use super::shape::{Difference, difference, parameters};
+use super::{Site, image, task};
+use crate::handed::LIFE;
+
+/// The step of one node.
+pub(super) struct Vm {
+    pub(super) site: Arc<Site>,
+    pub(super) node: NodeSpec,
+}
+
+/// What stands at the node's number.
+enum Seen {
+    Nothing,
+    /// A task is at work on it, and it bears no mark yet.
+    InTheMaking,
+    /// A VM of this castle.
+    Ours(Mark, Config),
+    Foreign(String),
+}
+
+impl Vm {
+    fn host(&self) -> &str {
+        &self.site.spec.platform.node
+    }
+
+    fn named(&self) -> String {
+        format!("VM {} ({}) on {}", self.node.vmid, self.node.name, self.host())
+    }
+
+    fn failed(&self, doing: &str) -> impl Fn(castle_proxmox::ProxmoxError) -> Failure {
+        let what = format!("{doing} {}", self.named());
+        move |error| error.failure(&what)
+    }
+
+    async fn look(&self, client: &Proxmox) -> Result<Seen, Failure> {
+        let vmid = self.node.vmid;
+        let config = match client.vm_config(self.host(), vmid).await {
+            Ok(config) => config,
+            Err(error) if error.is_missing() => return Ok(Seen::Nothing),
+            Err(error) => return Err(self.failed("look at")(error)),
+        };
+        Ok(match owner(vmid, &config) {
+            Owner::Castle(mark)
+                if mark.castle == self.site.spec.name && mark.node == self.node.name =>
+            {
+                Seen::Ours(mark, config)
+            }
+            Owner::Castle(mark) => {
+                Seen::Foreign(format!("node {} of castle {}", mark.node, mark.castle))
+            }
+            Owner::Somebody { .. } if config.lock() == Some("create") => Seen::InTheMaking,
+            Owner::Somebody { why } => {
+                Seen::Foreign(format!("`{}`: {why}", config.get("name").unwrap_or("no name")))
+            }
+        })
+    }
+
+    /// Looks until no task is at work on a VM without a mark.
+    async fn look_settled(&self, cx: &Context, client: &Proxmox) -> Result<Seen, Failure> {
+        task::settle(cx, client).await?;
+        cx.wait(Pace::TASK, &format!("{} to be made", self.named()), || async {
+            Ok(match self.look(client).await? {
+                Seen::InTheMaking => Verdict::waiting("a task is making it"),
+                seen => Verdict::Ready(seen),
+            })
+        })
+        .await
+    }
+
+    async fn running(&self, client: &Proxmox) -> Result<bool, Failure> {
+        let status = client.vm_status(self.host(), self.node.vmid).await;
+        Ok(status.map_err(self.failed("look at"))?.status == "running")
+    }
+
+    fn foreign(&self, doing: &str, whose: &str) -> Failure {
+        Failure::new(
+            Class::Conflict,
+            format!("{doing} {}", self.named()),
+            format!("it is not ours: {whose}"),
+        )
+        .hint("choose another vmid in the castle file, or move that guest away")
+    }
+
+    async fn create(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
+        let spec = &self.site.spec;
+        let mark = Mark {
+            castle: spec.name.clone(),
+            incarnation: cx.outputs().get(&LIFE)?.incarnation.clone(),
+            node: self.node.name.clone(),
+            vmid: self.node.vmid,
+        };
+        let parameters = parameters(spec, &self.node, &mark, &image::volume(spec)?);
+        let making =
+            client.create_vm(self.host(), &parameters).await.map_err(self.failed("create"))?;
+        task::follow(cx, client, &making, &format!("create {}", self.named())).await
+    }
+
+    /// Mends what can be mended in place.
+    async fn mend(
+        &self,
+        cx: &Context,
+        client: &Proxmox,
+        found: &Difference,
+    ) -> Result<(), Failure> {
+        if !found.fixed.is_empty() {
+            return Err(self.unfit(found));
+        }
+        for (disk, gib) in [("scsi0", found.grow), ("scsi1", found.grow_data)] {
+            let Some(gib) = gib else { continue };
+            let growing = client
+                .resize(self.host(), self.node.vmid, disk, gib)
+                .await
+                .map_err(self.failed("grow a disk of"))?;
+            task::follow(cx, client, &growing, &format!("grow {disk} of {}", self.named())).await?;
+        }
+        if !found.settings.is_empty() {
+            client
+                .set_config(self.host(), self.node.vmid, &found.settings)
+                .await
+                .map_err(self.failed("change"))?;
+            if self.running(client).await? {
+                cx.notice(format!(
+                    "{}: new processors and memory take effect when it is next switched off and on",
+                    self.named()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unfit(&self, found: &Difference) -> Failure {
+        Failure::new(Class::Conflict, format!("change {}", self.named()), found.fixed.join(", "))
+            .hint("this cannot be changed on a living machine: `castle down`, then `castle up`; or put the castle file back")
+    }
+
+    async fn start(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
+        if self.running(client).await? {
+            return Ok(());
+        }
+        let starting =
+            client.start(self.host(), self.node.vmid).await.map_err(self.failed("start"))?;
+        match task::follow(cx, client, &starting, &format!("start {}", self.named())).await {
+            Err(failure) if failure.why.contains("already running") => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+#[async_trait]
+impl Step for Vm {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let client = self.site.client(cx)?;
+        let life = cx.outputs().get(&LIFE)?;
+        let (mark, config) = match self.look(&client).await? {
+            Seen::Nothing => return Ok(Observed::Absent),
+            Seen::InTheMaking if cx.unfinished_task().is_some() => {
+                return Ok(Observed::wrong("an earlier run has begun to make it"));
+            }
+            Seen::InTheMaking => {
+                let why = "a task is making it, and it bears no mark yet";
+                return Err(Failure::new(
+                    Class::Transient,
+                    format!("look at {}", self.named()),
+                    why,
+                ));
+            }
+            Seen::Foreign(owner) => return Ok(Observed::Foreign { owner }),
+            Seen::Ours(mark, config) => (mark, config),
+        };
+        if mark.incarnation != life.incarnation {
+            return Ok(Observed::Foreign {
+                owner: format!("another life of this castle, {}", mark.incarnation),
+            });
+        }
+        let found = difference(&self.site.spec, &self.node, &config);
+        if !found.fixed.is_empty() {
+            return Err(self.unfit(&found));
+        }
+        if !found.is_empty() {
+            return Ok(Observed::wrong(found.words()));
+        }
+        if !self.running(&client).await? {
+            return Ok(Observed::wrong("it is switched off"));
+        }
+        Ok(Observed::right(format!("running, {}", mark.uuid())))
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let client = self.site.client(cx)?;
+        let mut change = Change::Updated;
+        let mut seen = self.look_settled(cx, &client).await?;
+        if matches!(seen, Seen::Nothing) {
+            self.create(cx, &client).await?;
+            change = Change::Created;
+            seen = self.look_settled(cx, &client).await?;
+        }
+        let config = match seen {
+            Seen::Ours(_, config) => config,
+            Seen::Foreign(whose) => return Err(self.foreign("make", &whose)),
+            Seen::Nothing | Seen::InTheMaking => {
+                let why = "it was made and is not there";
+                return Err(Failure::new(Class::Transient, format!("make {}", self.named()), why));
+            }
+        };
+        self.mend(cx, &client, &difference(&self.site.spec, &self.node, &config)).await?;
+        self.start(cx, &client).await?;
+        Ok(Acted::of(change).with("vmid", self.node.vmid.to_string()))
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        let client = self.site.client(cx)?;
+        cx.wait(Pace::GATE, &format!("{} to run", self.named()), || async {
+            Ok(if self.running(&client).await? {
+                Verdict::Ready(format!("{} is running", self.named()))
+            } else {
+                Verdict::waiting("it is switched off")
+            })
+        })
+        .await
+    }
+
+    async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
+        let client = self.site.client(cx)?;
+        match self.look(&client).await? {
+            // What is not ours is not our leftover.
+            Seen::Nothing | Seen::Foreign(_) => Ok(None),
+            Seen::InTheMaking if cx.unfinished_task().is_some() => {
+                Ok(Some(format!("{}, half made", self.named())))
+            }
+            Seen::InTheMaking => Err(Failure::new(
+                Class::Transient,
+                format!("look at {}", self.named()),
+                "a task is making it, and it bears no mark yet",
+            )),
+            Seen::Ours(..) => Ok(Some(self.named())),
+        }
+    }
+
+    async fn undo(&self, cx: &Context) -> Result<(), Failure> {
+        let client = self.site.client(cx)?;
+        match self.look_settled(cx, &client).await? {
+            Seen::Nothing => return Ok(()),
+            Seen::Ours(..) => {}
+            Seen::Foreign(whose) => return Err(self.foreign("remove", &whose)),
+            Seen::InTheMaking => {
+                let why = "a task is still making it";
+                return Err(Failure::new(
+                    Class::Transient,
+                    format!("remove {}", self.named()),
+                    why,
+                ));
+            }
+        }
+        if self.running(&client).await? {
+            let stopping =
+                client.stop(self.host(), self.node.vmid).await.map_err(self.failed("stop"))?;
+            task::follow(cx, &client, &stopping, &format!("stop {}", self.named())).await?;
+        }
+        // Somebody may have put another guest there while it stopped.
+        if let Seen::Foreign(whose) = self.look(&client).await? {
+            return Err(self.foreign("remove", &whose));
+        }
+        let removing =
+            client.delete_vm(self.host(), self.node.vmid).await.map_err(self.failed("remove"))?;
+        task::follow(cx, &client, &removing, &format!("remove {}", self.named())).await
+    }
+}

@@ -1,0 +1,44 @@
+//! The chain of steps that decided how long a run took.
+
+use std::collections::BTreeMap;
+
+use castle_model::{StepDecl, StepId};
+
+use crate::progress::Progress;
+
+/// A chain of steps, each needing the one before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Path {
+    /// The steps and how long each took, in milliseconds.
+    pub steps: Vec<(StepId, u64)>,
+    /// All of them together.
+    pub total_ms: u64,
+}
+
+/// The longest chain by the times that were measured. No schedule of the same steps can be faster.
+///
+/// `decls` stand in an order in which each comes after what it needs, as in a plan.
+#[must_use]
+pub fn critical_path(progress: &Progress, decls: &[&StepDecl]) -> Path {
+    let took = |id: &StepId| progress.steps.get(id).and_then(|step| step.took_ms);
+    let mut longest: BTreeMap<&StepId, (u64, Option<&StepId>)> = BTreeMap::new();
+    for decl in decls {
+        let Some(own) = took(&decl.id) else { continue };
+        let before = decl
+            .needs
+            .iter()
+            .filter_map(|need| longest.get(need).map(|(length, _)| (*length, need)))
+            .max_by_key(|(length, _)| *length);
+        let (length, through) = before.map_or((0, None), |(length, need)| (length, Some(need)));
+        longest.insert(&decl.id, (length + own, through));
+    }
+    let mut path = Path::default();
+    let mut next = longest.iter().max_by_key(|(_, (length, _))| *length).map(|(id, _)| *id);
+    path.total_ms = next.and_then(|id| longest.get(id)).map_or(0, |(length, _)| *length);
+    while let Some(id) = next {
+        path.steps.push((id.clone(), took(id).unwrap_or(0)));
+        next = longest.get(id).and_then(|(_, through)| *through);
+    }
+    path.steps.reverse();
+    path
+}

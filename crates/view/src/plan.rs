@@ -1,0 +1,198 @@
+//! A plan for a person to agree with, and as JSON.
+
+use castle_model::plan::Direction;
+use castle_model::{LayerName, Plan, PlannedStep, Verb};
+
+use crate::style::{Style, Tone, count};
+
+/// The plan, layer by layer, with counts and everything that would be destroyed named at the end.
+#[must_use]
+pub fn text(plan: &Plan, style: Style) -> String {
+    let way = match plan.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let hash: String = plan.hash.chars().take(8).collect();
+    let steps = count(plan.steps.len(), "step");
+    let head = format!("plan {hash} for castle {}: {way}, {steps}", plan.castle);
+    let mut text = style.hang("", &head, Some(Tone::Title)) + "\n";
+    for layer in layers(plan) {
+        text.push('\n');
+        text.push_str(layer.as_str());
+        text.push('\n');
+        for step in plan.steps.iter().filter(|step| step.decl.layer == *layer) {
+            text.push_str(&row(plan, step, style));
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text.push_str(&style.hang("", &summary(plan), None));
+    text.push('\n');
+    if plan.steps.iter().any(|step| step.unknown) {
+        let why = "cannot be looked at yet; what will be done is what is expected, and never more";
+        text.push_str(&style.hang("?  ", why, None));
+        text.push('\n');
+    }
+    text.push_str(&danger(plan, style));
+    text
+}
+
+/// The plan as one JSON object.
+///
+/// # Errors
+/// Never for a plan that was made by castle; the signature is that of the serialiser.
+pub fn json(plan: &Plan) -> Result<String, serde_json::Error> {
+    serde_json::to_string(plan)
+}
+
+/// The layers in the order of their first step.
+fn layers(plan: &Plan) -> Vec<&LayerName> {
+    let mut layers = Vec::new();
+    for step in &plan.steps {
+        if !layers.contains(&&step.decl.layer) {
+            layers.push(&step.decl.layer);
+        }
+    }
+    layers
+}
+
+fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
+    let mark = if step.unknown { "?" } else { " " };
+    let widest = plan.steps.iter().map(|s| kind(s).chars().count()).max().unwrap_or(0).min(16);
+    let prefix = format!("  {:<7}{mark} {:<widest$}  ", step.verb, kind(step));
+    let tone = match step.verb {
+        Verb::Replace | Verb::Remove => Some(Tone::Bad),
+        Verb::Leave | Verb::Forget => Some(Tone::Quiet),
+        Verb::Create | Verb::Adopt | Verb::Update => None,
+    };
+    style.hang(&prefix, &format!("{}: {}", step.decl.title, step.reason), tone)
+}
+
+/// The step's name without its layer, which stands above.
+fn kind(step: &PlannedStep) -> &str {
+    let id = step.decl.id.as_str();
+    id.split_once('/').map_or(id, |(_, rest)| rest)
+}
+
+fn summary(plan: &Plan) -> String {
+    let parts: Vec<String> = plan
+        .counts()
+        .into_iter()
+        .map(|(verb, number)| match verb {
+            Verb::Leave => format!("{number} to leave alone"),
+            _ => format!("{number} to {verb}"),
+        })
+        .collect();
+    match (plan.steps.is_empty(), plan.is_quiet()) {
+        (true, _) => "nothing to do".to_owned(),
+        (_, true) => format!("{}: the world will not be touched", parts.join(", ")),
+        _ => parts.join(", "),
+    }
+}
+
+fn danger(plan: &Plan, style: Style) -> String {
+    let steps: Vec<&PlannedStep> = plan.destructive().collect();
+    if steps.is_empty() {
+        return String::new();
+    }
+    let what = match steps.len() {
+        1 => "this step destroys something for good:".to_owned(),
+        number => format!("these {number} steps destroy something for good:"),
+    };
+    let mut text = format!("\n{}\n", style.paint(Tone::Bad, &what));
+    for step in steps {
+        let how = if step.verb == Verb::Replace { "made anew" } else { "removed" };
+        text.push_str(&style.hang("  ", &format!("{} will be {how}", step.decl.title), None));
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::decls;
+
+    fn plan(verbs: &[(Verb, &str, bool)]) -> Plan {
+        let steps =
+            decls().into_iter().zip(verbs.iter().cycle()).map(|(decl, (verb, reason, unknown))| {
+                PlannedStep { decl, verb: *verb, reason: (*reason).to_owned(), unknown: *unknown }
+            });
+        Plan {
+            castle: "blue".parse().unwrap(),
+            direction: Direction::Up,
+            steps: steps.collect(),
+            hash: "c0ffee1234567890".into(),
+        }
+    }
+
+    #[test]
+    fn a_plan_with_every_kind_of_verb() {
+        let plan = plan(&[
+            (Verb::Leave, "7 of 7 keys", false),
+            (Verb::Create, "it is absent", false),
+            (
+                Verb::Replace,
+                "its disk is of another incarnation, which only a new disk can mend",
+                false,
+            ),
+            (Verb::Adopt, "VM 431 carries our mark", false),
+            (Verb::Update, "the VIP is on no node", false),
+            (Verb::Create, "unknown until the API server answers", true),
+        ]);
+        insta::assert_snapshot!(text(&plan, Style::default()), @"
+        plan c0ffee12 for castle blue: up, 6 steps
+
+        secrets
+          leave    read      secrets of blue in Infisical: 7 of 7 keys
+
+        platform
+          create   image     Talos 1.13.9 image on pve:local: it is absent
+          replace  vm/cp-01  VM cp-01 (421) on pve: its disk is of another incarnation,
+                             which only a new disk can mend
+          adopt    vm/w-01   VM w-01 (431) on pve: VM 431 carries our mark
+          update   vip       API server at 192.168.1.210: the VIP is on no node
+
+        gitops
+          create ? flux      Flux and its controllers: unknown until the API server
+                             answers
+
+        2 to create, 1 to adopt, 1 to update, 1 to replace, 1 to leave alone
+        ?  cannot be looked at yet; what will be done is what is expected, and never
+           more
+
+        this step destroys something for good:
+          VM cp-01 (421) on pve will be made anew
+        ");
+    }
+
+    #[test]
+    fn a_plan_with_nothing_to_do() {
+        let plan = plan(&[(Verb::Leave, "as wanted", false)]);
+        insta::assert_snapshot!(text(&plan, Style { width: 60, ..Style::default() }), @"
+        plan c0ffee12 for castle blue: up, 6 steps
+
+        secrets
+          leave    read      secrets of blue in Infisical: as wanted
+
+        platform
+          leave    image     Talos 1.13.9 image on pve:local: as
+                             wanted
+          leave    vm/cp-01  VM cp-01 (421) on pve: as wanted
+          leave    vm/w-01   VM w-01 (431) on pve: as wanted
+          leave    vip       API server at 192.168.1.210: as wanted
+
+        gitops
+          leave    flux      Flux and its controllers: as wanted
+
+        6 to leave alone: the world will not be touched
+        ");
+    }
+
+    #[test]
+    fn json_gives_the_same_plan_back() {
+        let plan = plan(&[(Verb::Create, "it is absent", false)]);
+        let again: Plan = serde_json::from_str(&json(&plan).unwrap()).unwrap();
+        assert_eq!(again, plan);
+    }
+}

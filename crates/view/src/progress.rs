@@ -1,0 +1,286 @@
+//! The fold of a run's events: where every step and layer stands.
+
+use std::collections::BTreeMap;
+
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::time::Moment;
+use castle_model::{
+    CastleName, Change, Event, EventKind, Failure, LayerName, RunId, StepDecl, StepId, Verb,
+};
+
+/// Where a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepStatus {
+    /// Its turn has not come.
+    Pending,
+    /// It will not run: something that it needs failed.
+    Blocked,
+    /// It is at work.
+    Running,
+    /// It waits for something to become true.
+    Waiting,
+    /// It is done and proven.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was left out on purpose.
+    Skipped,
+    /// What it made is removed.
+    Undone,
+}
+
+impl StepStatus {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Blocked => "blocked",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Undone => "undone",
+        }
+    }
+
+    /// Whether nothing more will happen to the step in this run.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Pending | Self::Running | Self::Waiting)
+    }
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepProgress {
+    /// What it does, for a person.
+    pub title: String,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// What it does in this run, once it has begun.
+    pub verb: Option<Verb>,
+    /// When it began.
+    pub started: Option<Moment>,
+    /// What it waits for, and since when.
+    pub waiting: Option<(String, Moment)>,
+    /// Tries that met a transient failure.
+    pub retries: u32,
+    /// What it did.
+    pub change: Option<Change>,
+    /// From start to end, in milliseconds, once it is over.
+    pub took_ms: Option<u64>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// Which failed step it is blocked by.
+    pub blocked_by: Option<StepId>,
+}
+
+/// The steps of one layer, counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayerTally {
+    /// Declared.
+    pub steps: usize,
+    /// Over and well.
+    pub done: usize,
+    /// Of those, created, updated or removed.
+    pub changed: usize,
+    /// Failed.
+    pub failed: usize,
+    /// Not run.
+    pub not_run: usize,
+    /// When its first step began and its last ended.
+    pub span: Option<(Moment, Moment)>,
+}
+
+impl LayerTally {
+    /// From the first start to the last end, in milliseconds.
+    #[must_use]
+    pub fn took_ms(&self) -> u64 {
+        self.span.map_or(0, |(first, last)| last.since(first))
+    }
+}
+
+/// A run as its events tell it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Whose run.
+    pub castle: Option<CastleName>,
+    /// Its id.
+    pub run: Option<RunId>,
+    /// Which way it goes.
+    pub direction: Option<Direction>,
+    /// Whether the world is the rehearsal's.
+    pub rehearsal: bool,
+    /// When it began.
+    pub started: Option<Moment>,
+    /// When the last event came.
+    pub now: Moment,
+    /// Its steps.
+    pub steps: BTreeMap<StepId, StepProgress>,
+    /// The layers in the order of their first declared step.
+    pub layers: Vec<LayerName>,
+    /// What Flux took over, once it has.
+    pub handover: Option<String>,
+    /// What a person should know.
+    pub notices: Vec<String>,
+    /// How it ended.
+    pub outcome: Option<RunOutcome>,
+    /// From start to end, in milliseconds, once it is over.
+    pub took_ms: u64,
+    /// Characters of the longest declared step id, so that columns are the same on every line.
+    pub(crate) longest_id: usize,
+}
+
+impl Progress {
+    /// A run that has not begun.
+    #[must_use]
+    pub fn new<'a>(decls: impl IntoIterator<Item = &'a StepDecl>) -> Self {
+        let mut progress = Self::default();
+        for decl in decls {
+            progress.longest_id = progress.longest_id.max(decl.id.as_str().len());
+            progress.steps.insert(decl.id.clone(), StepProgress::new(decl.title.clone()));
+            if !progress.layers.contains(&decl.layer) {
+                progress.layers.push(decl.layer.clone());
+            }
+        }
+        progress
+    }
+
+    /// Takes in one event.
+    pub fn apply(&mut self, event: &Event) {
+        self.now = event.at;
+        self.run.get_or_insert_with(|| event.run.clone());
+        match &event.kind {
+            EventKind::RunStarted { castle, direction, rehearsal, .. } => {
+                self.castle = Some(castle.clone());
+                self.direction = Some(*direction);
+                self.rehearsal = *rehearsal;
+                self.started = Some(event.at);
+            }
+            EventKind::Handover { source } => self.handover = Some(source.clone()),
+            EventKind::Notice { text, .. } => self.notices.push(text.clone()),
+            EventKind::RunEnded { outcome, took_ms, .. } => {
+                self.outcome = Some(*outcome);
+                self.took_ms = *took_ms;
+            }
+            EventKind::Surveyed { .. }
+            | EventKind::Planned { .. }
+            | EventKind::LayerDone { .. }
+            | EventKind::Interrupted { .. } => {}
+            EventKind::StepStarted { step, .. }
+            | EventKind::StepTask { step, .. }
+            | EventKind::StepWaiting { step, .. }
+            | EventKind::StepRetrying { step, .. }
+            | EventKind::StepActed { step, .. }
+            | EventKind::StepDone { step, .. }
+            | EventKind::StepFailed { step, .. }
+            | EventKind::StepBlocked { step, .. } => {
+                let known = self.steps.entry(step.clone());
+                known
+                    .or_insert_with(|| StepProgress::new(String::new()))
+                    .apply(event.at, &event.kind);
+            }
+        }
+    }
+
+    /// Milliseconds from the start of the run to a moment.
+    #[must_use]
+    pub fn elapsed(&self, at: Moment) -> u64 {
+        self.started.map_or(0, |started| at.since(started))
+    }
+
+    /// The steps of one layer, counted.
+    #[must_use]
+    pub fn tally(&self, layer: &LayerName) -> LayerTally {
+        let mut tally = LayerTally::default();
+        for step in self.of_layer(layer) {
+            tally.steps += 1;
+            match step.status {
+                StepStatus::Done | StepStatus::Undone | StepStatus::Skipped => tally.done += 1,
+                StepStatus::Failed => tally.failed += 1,
+                StepStatus::Pending | StepStatus::Blocked => tally.not_run += 1,
+                StepStatus::Running | StepStatus::Waiting => {}
+            }
+            tally.changed += usize::from(step.has_changed());
+            if let Some(started) = step.started {
+                let ended = Moment(started.0 + step.took_ms.unwrap_or(self.now.since(started)));
+                let (first, last) = tally.span.unwrap_or((started, ended));
+                tally.span = Some((first.min(started), last.max(ended)));
+            }
+        }
+        tally
+    }
+
+    fn of_layer(&self, layer: &LayerName) -> impl Iterator<Item = &StepProgress> {
+        let belongs = |id: &StepId| id.layer() == layer.as_str();
+        self.steps.iter().filter(move |(id, _)| belongs(id)).map(|(_, step)| step)
+    }
+}
+
+impl StepProgress {
+    fn new(title: String) -> Self {
+        Self {
+            title,
+            status: StepStatus::Pending,
+            verb: None,
+            started: None,
+            waiting: None,
+            retries: 0,
+            change: None,
+            took_ms: None,
+            failure: None,
+            blocked_by: None,
+        }
+    }
+
+    /// Whether it changed the world in this run.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        matches!(self.change, Some(Change::Created | Change::Updated | Change::Removed))
+    }
+
+    fn apply(&mut self, at: Moment, kind: &EventKind) {
+        match kind {
+            EventKind::StepStarted { verb, .. } => {
+                self.status = StepStatus::Running;
+                self.verb = Some(*verb);
+                self.started = Some(at);
+            }
+            EventKind::StepWaiting { reason, .. } => {
+                self.status = StepStatus::Waiting;
+                self.waiting = Some((reason.clone(), at));
+            }
+            EventKind::StepRetrying { tries, .. } => self.retries = *tries,
+            EventKind::StepActed { change, .. } => self.change = Some(*change),
+            EventKind::StepDone { change, took_ms, .. } => {
+                self.status = match change {
+                    Change::Removed => StepStatus::Undone,
+                    Change::Skipped => StepStatus::Skipped,
+                    Change::Created | Change::Updated | Change::Unchanged => StepStatus::Done,
+                };
+                self.change = Some(*change);
+                self.close(at, *took_ms);
+            }
+            EventKind::StepFailed { failure, took_ms, .. } => {
+                self.status = StepStatus::Failed;
+                self.failure = Some(failure.clone());
+                self.close(at, *took_ms);
+            }
+            EventKind::StepBlocked { by, .. } => {
+                self.status = StepStatus::Blocked;
+                self.blocked_by = Some(by.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// A step that began before anybody looked still has its time.
+    fn close(&mut self, at: Moment, took_ms: u64) {
+        self.started.get_or_insert(Moment(at.0.saturating_sub(took_ms)));
+        self.took_ms = Some(took_ms);
+        self.waiting = None;
+    }
+}
