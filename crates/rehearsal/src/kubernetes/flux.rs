@@ -142,9 +142,7 @@ impl Kubernetes {
             None => {
                 return Err((
                     "ArtifactFailed",
-                    format!(
-                        "kustomization path not found: stat {path}: no such file or directory"
-                    ),
+                    format!("kustomization path not found: stat {path}: no such file or directory"),
                 ));
             }
         }

@@ -205,6 +205,7 @@ impl Kubernetes {
     }
 
     /// How many external secrets are synced; for what the datacenter knows of itself.
+    #[must_use]
     pub fn synced_secrets(&self) -> usize {
         self.store
             .all("external-secrets.io", "externalsecrets")

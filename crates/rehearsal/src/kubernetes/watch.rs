@@ -67,18 +67,18 @@ impl Kubernetes {
         }
         let mut lines: Vec<Bytes> = Vec::new();
         for object in std::mem::take(&mut cursor.first) {
-            lines.push(line("ADDED", versioned(object, cursor)));
+            lines.push(line("ADDED", &versioned(object, cursor)));
         }
         let Some(changes) = self.store.since(cursor.version) else {
             cursor.over = true;
             let message =
                 format!("too old resource version: {} ({})", cursor.version, self.store.version());
-            lines.push(line("ERROR", No::new(410, "Expired", message).status()));
+            lines.push(line("ERROR", &No::new(410, "Expired", message).status()));
             return Some(lines);
         };
         for change in changes {
             if change.key.starts_with(&cursor.prefix) && cursor.selector.matches(&change.object) {
-                lines.push(line(change.word, versioned(change.object.clone(), cursor)));
+                lines.push(line(change.word, &versioned(change.object.clone(), cursor)));
             }
         }
         cursor.version = self.store.version();
@@ -87,7 +87,7 @@ impl Kubernetes {
                 "apiVersion": cursor.api_version, "kind": cursor.kind,
                 "metadata": {"resourceVersion": cursor.version.to_string(), "creationTimestamp": null},
             });
-            lines.push(line("BOOKMARK", place));
+            lines.push(line("BOOKMARK", &place));
         }
         if !lines.is_empty() {
             cursor.spoke = self.now;
@@ -101,7 +101,7 @@ fn versioned(mut object: Value, cursor: &WatchCursor) -> Value {
     object
 }
 
-fn line(word: &str, object: Value) -> Bytes {
+fn line(word: &str, object: &Value) -> Bytes {
     let mut text = json!({"type": word, "object": object}).to_string();
     text.push('\n');
     Bytes::from(text)
