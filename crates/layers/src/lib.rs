@@ -1,1 +1,47 @@
-//! Placeholder.
+//! The layers around the platform: secrets before it; engine, networking, storage, gitops and your own after it.
+//!
+//! Each module has `declare` (pure: what steps there are, with their needs) and `build` (the same steps with
+//! the code behind them). All of a castle's steps together: [`declare`] and [`build`].
+
+pub mod engine;
+pub mod extra;
+pub mod gitops;
+pub mod networking;
+pub mod secrets;
+pub mod storage;
+
+use std::sync::Arc;
+
+use castle_engine::Graph;
+use castle_infisical::Credentials;
+use castle_model::{Spec, StepDecl};
+use castle_wire::World;
+
+/// Every step of a castle, the platform's included.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    [
+        secrets::declare(spec),
+        castle_platforms::declare(spec),
+        engine::declare(spec),
+        networking::declare(spec),
+        storage::declare(spec),
+        gitops::declare(spec),
+        extra::declare(spec),
+    ]
+    .concat()
+}
+
+/// Every step of a castle with the code behind it. The identity is the one that reads the secret source.
+#[must_use]
+pub fn build(spec: &Arc<Spec>, world: &World, identity: Credentials) -> Graph {
+    let mut graph = Graph::new();
+    secrets::build(&mut graph, spec, world, identity);
+    castle_platforms::build(&mut graph, spec, world);
+    engine::build(&mut graph, spec, world);
+    networking::build(&mut graph, spec, world);
+    storage::build(&mut graph, spec, world);
+    gitops::build(&mut graph, spec, world);
+    extra::build(&mut graph, spec, world);
+    graph
+}

@@ -19,6 +19,9 @@ pub const IDENTITY: Key<Credentials> = Key::new("secrets/identity");
 /// The life that the castle is in, with its Talos secrets, escrowed; given by `secrets/escrow`.
 pub const LIFE: Key<Life> = Key::new("secrets/life");
 
+/// A client that is proven to reach the cluster through the VIP; given by `platform/access`.
+pub const CLUSTER: Key<castle_kubernetes::Kubernetes> = Key::new("platform/cluster");
+
 /// Secret values by key.
 #[derive(Debug, Clone, Default)]
 pub struct SecretValues(pub BTreeMap<String, Secret>);

@@ -1,7 +1,37 @@
-//! Where machines come from: the steps that turn a host and a castle file into machines that run Talos.
+//! Where machines come from: the steps that turn a host and a castle file into Ready nodes of one cluster.
 //!
-//! [`proxmox`] makes the VMs. [`handed`] names what these steps, and those of the secrets layer below them, hand
-//! to the steps above. Steps here speak through the clients; nothing here speaks to the wire itself.
+//! [`proxmox`] makes the VMs, [`talos`] makes one cluster of them, [`nodes`] proves that it can carry work. [`handed`]
+//! names what these steps, and those of the secrets layer below them, hand to the steps above; [`ids`] are the names of
+//! steps that others need. Steps here speak through the clients; nothing here speaks to the wire itself.
+//!
+//! ```text
+//! secrets/read ─▶ inventory ─▶ preflight ─▶ secrets/escrow ─┐
+//!                                  └─▶ image ───────────────┴▶ vm/N ─▶ config/N ─▶ bootstrap ─▶ etcd ─┐
+//!                                                                                     └─▶ vip ─▶ access ─▶ nodes
+//! ```
 
+pub mod cluster;
 pub mod handed;
+pub mod ids;
+pub mod nodes;
 pub mod proxmox;
+pub mod talos;
+
+use std::sync::Arc;
+
+use castle_engine::Graph;
+use castle_model::{Spec, StepDecl};
+use castle_wire::World;
+
+/// Every step of the platform layer.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    [proxmox::declare(spec), talos::declare(spec), nodes::declare(spec)].concat()
+}
+
+/// Adds every step of the platform layer, with the code behind it.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    proxmox::build(graph, spec, world);
+    talos::build(graph, spec, world);
+    nodes::build(graph, spec, world);
+}
