@@ -10,6 +10,7 @@
 //!                                                                                     └─▶ vip ─▶ access ─▶ nodes
 //! ```
 
+pub mod cluster;
 pub mod handed;
 pub mod ids;
 pub mod nodes;
