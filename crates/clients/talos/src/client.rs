@@ -124,6 +124,12 @@ impl TalosError {
         failure
     }
 
+    /// Whether the machine says that what was asked for is there already.
+    #[must_use]
+    pub fn is_already_there(&self) -> bool {
+        self.code() == Some(tonic::Code::AlreadyExists)
+    }
+
     /// The gRPC code, if the machine itself answered.
     #[must_use]
     pub fn code(&self) -> Option<tonic::Code> {

@@ -10,6 +10,7 @@ use http::{HeaderName, HeaderValue, Method};
 use super::*;
 use crate::testing::spec;
 
+mod cluster;
 mod life;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
