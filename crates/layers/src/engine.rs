@@ -17,7 +17,8 @@ pub(crate) const NAMESPACE: &str = "external-secrets";
 /// The store's name.
 pub(crate) const STORE: &str = "infisical";
 
-const RELEASE: Release = Release { layer: "engine", component: "external-secrets", overlay: |_, _| {}, makes: &[] };
+const RELEASE: Release =
+    Release { layer: "engine", component: "external-secrets", overlay: |_, _| {}, makes: &[] };
 
 /// The step that installs the operator.
 #[must_use]

@@ -25,10 +25,14 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         .map(|layer| {
             let mut needs = vec![ids::nodes()];
             needs.extend(layer.after.iter().filter_map(|before| last_step(spec, before)));
-            StepDecl::new(manifests_id(&layer.name), format!("manifests of {}", layer.name), "manifests")
-                .needs(needs)
-                .weight(10_000)
-                .contained("the VMs")
+            StepDecl::new(
+                manifests_id(&layer.name),
+                format!("manifests of {}", layer.name),
+                "manifests",
+            )
+            .needs(needs)
+            .weight(10_000)
+            .contained("the VMs")
         })
         .collect()
 }

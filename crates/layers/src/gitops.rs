@@ -64,7 +64,10 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     let within = "the VMs";
     vec![
-        StepDecl::new(flux_id(), "Flux", "flux").needs([ids::access()]).weight(16_000).contained(within),
+        StepDecl::new(flux_id(), "Flux", "flux")
+            .needs([ids::access()])
+            .weight(16_000)
+            .contained(within),
         StepDecl::new(source_id(), format!("{} at {}", gitops.url, gitops.branch), "source")
             .needs(source_needs)
             .weight(6_000)
@@ -102,7 +105,10 @@ fn overlay(_: &Spec, object: &mut Value) {
     }
     let container = &mut object["spec"]["template"]["spec"]["containers"][0];
     match container["args"].as_array_mut() {
-        Some(arguments) if arguments.iter().any(|a| a.as_str().is_some_and(|a| a.starts_with("--requeue-dependency"))) => {}
+        Some(arguments)
+            if arguments
+                .iter()
+                .any(|a| a.as_str().is_some_and(|a| a.starts_with("--requeue-dependency"))) => {}
         Some(arguments) => arguments.push(REQUEUE.into()),
         None => container["args"] = json!([REQUEUE]),
     }

@@ -25,8 +25,20 @@ const READ: Key<Vec<Value>> = Key::new("manifest/objects");
 const AT_ONCE: usize = 16;
 /// Kinds that are ready by being there: nothing of them is waited for.
 const SILENT: &[&str] = &[
-    "ClusterRole", "ClusterRoleBinding", "ConfigMap", "CSIDriver", "IngressClass", "Namespace", "NetworkPolicy",
-    "PodDisruptionBudget", "PriorityClass", "Role", "RoleBinding", "Secret", "ServiceAccount", "StorageClass",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "CSIDriver",
+    "IngressClass",
+    "Namespace",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "ServiceAccount",
+    "StorageClass",
 ];
 
 /// Where the objects come from.
@@ -59,13 +71,12 @@ impl ManifestStep {
     /// The wanted objects, marked and in the order of their ranks.
     async fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
         let name = self.name();
-        let read = match cx.outputs().get_of(&READ, &name) {
-            Ok(read) => read,
-            Err(_) => {
-                let read = self.read().await?;
-                cx.outputs().put_of(&READ, &name, read.clone());
-                Arc::new(read)
-            }
+        let read = if let Ok(read) = cx.outputs().get_of(&READ, &name) {
+            read
+        } else {
+            let read = self.read().await?;
+            cx.outputs().put_of(&READ, &name, read.clone());
+            Arc::new(read)
         };
         let mark = self.cluster.mark(cx, &self.layer)?;
         let objects: Result<Vec<Object>, String> = read.iter().cloned().map(Object::new).collect();
@@ -80,7 +91,8 @@ impl ManifestStep {
     async fn read(&self) -> Result<Vec<Value>, Failure> {
         let what = format!("read {}", self.name());
         let refuse = |error: castle_kubernetes::manifest::ManifestError| {
-            Failure::new(Class::Invalid, &what, error.to_string()).hint("correct the manifest at that place")
+            Failure::new(Class::Invalid, &what, error.to_string())
+                .hint("correct the manifest at that place")
         };
         let mut objects = Vec::new();
         match &self.source {
@@ -106,7 +118,9 @@ impl ManifestStep {
 
     /// What the set makes by itself.
     fn made(&self) -> impl Iterator<Item = ObjectId> {
-        self.makes.iter().map(|(kind, namespace, name)| ObjectId::namespaced("apps/v1", kind, namespace, name))
+        self.makes
+            .iter()
+            .map(|(kind, namespace, name)| ObjectId::namespaced("apps/v1", kind, namespace, name))
     }
 
     /// Judges everything of the set that has to become ready.
@@ -126,8 +140,9 @@ impl ManifestStep {
             });
         }
         match judge_all(found.iter().copied()) {
-            Verdict::Ready(_) => hooks_served(wanted, there)
-                .map_or_else(Verdict::Waiting, |()| Verdict::Ready(self.proof(wanted, found.len()))),
+            Verdict::Ready(_) => hooks_served(wanted, there).map_or_else(Verdict::Waiting, |()| {
+                Verdict::Ready(self.proof(wanted, found.len()))
+            }),
             other => other,
         }
     }
@@ -163,11 +178,19 @@ impl ManifestStep {
     }
 
     /// Objects of new kinds come after their definitions are established.
-    async fn definitions_established(&self, cx: &Context, wanted: &[Object]) -> Result<(), Failure> {
-        let ids: Vec<ObjectId> =
-            wanted.iter().filter(|o| o.kind() == "CustomResourceDefinition").map(Object::id).collect();
+    async fn definitions_established(
+        &self,
+        cx: &Context,
+        wanted: &[Object],
+    ) -> Result<(), Failure> {
+        let ids: Vec<ObjectId> = wanted
+            .iter()
+            .filter(|o| o.kind() == "CustomResourceDefinition")
+            .map(Object::id)
+            .collect();
         let Some(first) = ids.first() else { return Ok(()) };
-        let place = Place::everywhere(&first.api_version, &first.kind).only(selector(&self.cluster));
+        let place =
+            Place::everywhere(&first.api_version, &first.kind).only(selector(&self.cluster));
         self.cluster
             .settled(cx, "definitions to be established", vec![place], |there| {
                 let missing = ids.iter().find(|id| !there.contains_key(*id));
@@ -202,7 +225,9 @@ impl ManifestStep {
         }
         for (namespace, service) in hook_services(wanted) {
             let label = format!("kubernetes.io/service-name={service}");
-            places.insert(Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace).only(label));
+            places.insert(
+                Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace).only(label),
+            );
         }
         places.into_iter().collect()
     }
@@ -247,7 +272,9 @@ impl Step for ManifestStep {
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let (_, wanted) = self.wanted(cx).await?;
         let judge = |there: &Objects| self.verdict(&wanted, there);
-        self.cluster.settled(cx, &format!("{} to be ready", self.name()), self.places(&wanted), judge).await
+        self.cluster
+            .settled(cx, &format!("{} to be ready", self.name()), self.places(&wanted), judge)
+            .await
     }
 }
 
@@ -270,7 +297,9 @@ pub(crate) fn lacking(survey: &Survey) -> Option<Observed> {
     let first = survey.absent.iter().chain(&survey.differing).next();
     let first = first.map(ToString::to_string).unwrap_or_default();
     Some(Observed::wrong(format!(
-        "{} missing, {} to change, the first: {first}", survey.absent.len(), survey.differing.len()
+        "{} missing, {} to change, the first: {first}",
+        survey.absent.len(),
+        survey.differing.len()
     )))
 }
 
@@ -289,8 +318,12 @@ pub(crate) fn change(survey: &Survey) -> Change {
 pub(crate) fn refuse_foreign(survey: &Survey) -> Result<(), Failure> {
     match survey.foreign.first() {
         None => Ok(()),
-        Some((id, owner)) => Err(Failure::new(Class::Conflict, format!("apply {id}"), format!("it belongs to {owner}"))
-            .hint("remove it there, or switch this layer off in the castle file (`enabled = false`)")),
+        Some((id, owner)) => Err(Failure::new(
+            Class::Conflict,
+            format!("apply {id}"),
+            format!("it belongs to {owner}"),
+        )
+        .hint("remove it there, or switch this layer off in the castle file (`enabled = false`)")),
     }
 }
 

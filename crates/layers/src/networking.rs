@@ -12,7 +12,8 @@ use crate::release::{Release, step};
 
 mod pool;
 
-const RELEASE: Release = Release { layer: "networking", component: "metallb", overlay: |_, _| {}, makes: &[] };
+const RELEASE: Release =
+    Release { layer: "networking", component: "metallb", overlay: |_, _| {}, makes: &[] };
 
 /// The step that installs MetalLB.
 #[must_use]

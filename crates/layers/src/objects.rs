@@ -12,7 +12,8 @@ pub(crate) fn marked(mark: &Mark, values: Vec<Value>) -> Result<Vec<Object>, Fai
     values
         .into_iter()
         .map(|value| {
-            let mut object = Object::new(value).map_err(|why| Failure::bug("make an object", why))?;
+            let mut object =
+                Object::new(value).map_err(|why| Failure::bug("make an object", why))?;
             mark.put_on(&mut object);
             Ok(object)
         })
@@ -35,7 +36,9 @@ pub(crate) async fn apply_tried(
         cx.wait(Pace::GATE, &what, || async move {
             match client.apply(object, Mode::DryRun).await {
                 Ok(_) => Ok(Verdict::Ready(())),
-                Err(error @ KubeError::NoSuchKind { .. }) => Ok(Verdict::Waiting(error.to_string())),
+                Err(error @ KubeError::NoSuchKind { .. }) => {
+                    Ok(Verdict::Waiting(error.to_string()))
+                }
                 Err(error) => Err(error.into()),
             }
         })

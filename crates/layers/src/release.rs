@@ -23,7 +23,8 @@ pub(crate) struct Release {
 /// # Panics
 /// Never: every release is in the catalogue, and every layer has a legal name.
 pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
-    let source = castle_artefact::source(release.component).expect("every release is in the catalogue");
+    let source =
+        castle_artefact::source(release.component).expect("every release is in the catalogue");
     ManifestStep {
         cluster: cluster.clone(),
         layer: release.layer.parse().expect("the name of a built-in layer is legal"),

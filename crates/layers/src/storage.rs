@@ -80,14 +80,21 @@ fn overlay(spec: &Spec, object: &mut Value) {
         Some("longhorn-storageclass") => {
             if let Some(text) = object["data"]["storageclass.yaml"].as_str() {
                 let wanted = format!("numberOfReplicas: \"{}\"", spec.storage.replicas);
-                object["data"]["storageclass.yaml"] = text.replace("numberOfReplicas: \"3\"", &wanted).into();
+                object["data"]["storageclass.yaml"] =
+                    text.replace("numberOfReplicas: \"3\"", &wanted).into();
             }
         }
-        Some("longhorn-default-setting") if spec.nodes.iter().any(|node| node.data_disk_gib.is_some()) => {
+        Some("longhorn-default-setting")
+            if spec.nodes.iter().any(|node| node.data_disk_gib.is_some()) =>
+        {
             let text = object["data"]["default-setting.yaml"].as_str().unwrap_or_default();
             if !text.contains("default-data-path:") {
                 let line = "default-data-path: /var/mnt/longhorn";
-                let whole = if text.is_empty() { line.to_owned() } else { format!("{}\n{line}", text.trim_end()) };
+                let whole = if text.is_empty() {
+                    line.to_owned()
+                } else {
+                    format!("{}\n{line}", text.trim_end())
+                };
                 object["data"]["default-setting.yaml"] = whole.into();
             }
         }

@@ -107,7 +107,8 @@ impl Step for SecretStore {
 /// The store as External Secrets wants it.
 fn store(spec: &Spec) -> Value {
     let secrets = &spec.secrets;
-    let reference = |key: &str| json!({"name": IDENTITY_SECRET, "namespace": NAMESPACE, "key": key});
+    let reference =
+        |key: &str| json!({"name": IDENTITY_SECRET, "namespace": NAMESPACE, "key": key});
     json!({
         "apiVersion": VERSION, "kind": "ClusterSecretStore", "metadata": {"name": STORE},
         "spec": {"provider": {"infisical": {
@@ -156,8 +157,12 @@ fn has_value(secret: Option<&Object>) -> Verdict<()> {
     match secret.text("/data/value") {
         Some(value) if !value.is_empty() => Verdict::Ready(()),
         _ => Verdict::Failed(
-            Failure::new(Class::Invalid, "prove the secret store", "the secret came through without a value")
-                .hint("look at the key in Infisical: it is there but empty"),
+            Failure::new(
+                Class::Invalid,
+                "prove the secret store",
+                "the secret came through without a value",
+            )
+            .hint("look at the key in Infisical: it is there but empty"),
         ),
     }
 }

@@ -42,7 +42,9 @@ impl Step for Convergence {
 
 /// Judges the whole tree. What is suspended on purpose is not waited for.
 fn converged(there: &Objects, revision: &str) -> Verdict {
-    let suspended = |object: &Object| object.at("/spec/suspend").and_then(serde_json::Value::as_bool) == Some(true);
+    let suspended = |object: &Object| {
+        object.at("/spec/suspend").and_then(serde_json::Value::as_bool) == Some(true)
+    };
     let active: Vec<&Object> = there.values().filter(|object| !suspended(object)).collect();
     if !active.iter().any(|object| object.name() == NAMESPACE) {
         return Verdict::waiting("the root Kustomization is not there yet");
@@ -90,10 +92,17 @@ mod tests {
     fn every_unit_counts_at_the_new_revision() {
         let root = || unit(NAMESPACE, "True", "main@sha1:2");
         assert_eq!(say(vec![]), "the root Kustomization is not there yet");
-        assert_eq!(say(vec![root(), unit("a", "True", "main@sha1:1")]),
-            "1 of 2 are not ready: Kustomization flux-system/a is at main@sha1:1, not yet at main@sha1:2");
-        assert_eq!(say(vec![root(), unit("b", "False", "main@sha1:2")]),
-            "1 of 2 are not ready: Kustomization flux-system/b is not ready: DependencyNotReady: dependency 'a' is not ready");
-        assert_eq!(say(vec![root(), unit("a", "True", "main@sha1:2")]), "2 Kustomizations ready at main@sha1:2");
+        assert_eq!(
+            say(vec![root(), unit("a", "True", "main@sha1:1")]),
+            "1 of 2 are not ready: Kustomization flux-system/a is at main@sha1:1, not yet at main@sha1:2"
+        );
+        assert_eq!(
+            say(vec![root(), unit("b", "False", "main@sha1:2")]),
+            "1 of 2 are not ready: Kustomization flux-system/b is not ready: DependencyNotReady: dependency 'a' is not ready"
+        );
+        assert_eq!(
+            say(vec![root(), unit("a", "True", "main@sha1:2")]),
+            "2 Kustomizations ready at main@sha1:2"
+        );
     }
 }

@@ -19,7 +19,9 @@ pub(super) struct Handover(pub(super) Arc<Cluster>);
 
 impl Handover {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self.0.mark(cx, &"gitops".parse().map_err(|_| Failure::bug("name the layer", "gitops"))?)?;
+        let mark = self
+            .0
+            .mark(cx, &"gitops".parse().map_err(|_| Failure::bug("name the layer", "gitops"))?)?;
         let path = self.0.spec.gitops.path.trim_start_matches("./").trim_matches('/');
         let root = json!({
             "apiVersion": KUSTOMIZE, "kind": "Kustomization",
@@ -63,9 +65,11 @@ impl Step for Handover {
         let place = Place::within(KUSTOMIZE, "Kustomization", NAMESPACE);
         let words = self
             .0
-            .settled(cx, "the root Kustomization to be applied", vec![place], |there| match there.get(&id) {
-                Some(root) => applied_at(root, &revision),
-                None => Verdict::Waiting(format!("{id} is not there yet")),
+            .settled(cx, "the root Kustomization to be applied", vec![place], |there| {
+                match there.get(&id) {
+                    Some(root) => applied_at(root, &revision),
+                    None => Verdict::Waiting(format!("{id} is not there yet")),
+                }
             })
             .await?;
         let gitops = &self.0.spec.gitops;

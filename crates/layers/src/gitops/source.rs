@@ -26,7 +26,9 @@ pub(super) struct Source(pub(super) Arc<Cluster>);
 
 impl Source {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self.0.mark(cx, &"gitops".parse().map_err(|_| Failure::bug("name the layer", "gitops"))?)?;
+        let mark = self
+            .0
+            .mark(cx, &"gitops".parse().map_err(|_| Failure::bug("name the layer", "gitops"))?)?;
         let gitops = &self.0.spec.gitops;
         let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
         let variables = json!({
@@ -84,7 +86,9 @@ impl Source {
         };
         let commit = castle_git::head(&self.0.world, &gitops.url, &gitops.branch, token)
             .await
-            .map_err(|error| error.failure(format!("ask {} for its branch {}", gitops.url, gitops.branch)))?;
+            .map_err(|error| {
+                error.failure(format!("ask {} for its branch {}", gitops.url, gitops.branch))
+            })?;
         Ok(format!("{}@sha1:{commit}", gitops.branch))
     }
 
@@ -100,7 +104,9 @@ impl Source {
         };
         let head = self.head(cx).await?;
         if there != head {
-            return Ok(Verdict::Waiting(format!("Flux has fetched {there}, the branch is at {head}")));
+            return Ok(Verdict::Waiting(format!(
+                "Flux has fetched {there}, the branch is at {head}"
+            )));
         }
         cx.outputs().put(&REVISION, head.clone());
         Ok(Verdict::Ready(head))
@@ -134,9 +140,11 @@ impl Step for Source {
         let id = ObjectId::namespaced(VERSION, "GitRepository", NAMESPACE, NAMESPACE);
         let place = Place::within(VERSION, "GitRepository", NAMESPACE);
         self.0
-            .settled(cx, "Flux to fetch the repository", vec![place], |there| match there.get(&id) {
-                Some(object) => judge(object),
-                None => Verdict::Waiting(format!("{id} is not there yet")),
+            .settled(cx, "Flux to fetch the repository", vec![place], |there| {
+                match there.get(&id) {
+                    Some(object) => judge(object),
+                    None => Verdict::Waiting(format!("{id} is not there yet")),
+                }
             })
             .await?;
         let fetch = &client;

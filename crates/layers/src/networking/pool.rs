@@ -24,7 +24,10 @@ pub(super) struct Pool(pub(super) Arc<Cluster>);
 
 impl Pool {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self.0.mark(cx, &"networking".parse().map_err(|_| Failure::bug("name the layer", "networking"))?)?;
+        let mark = self.0.mark(
+            cx,
+            &"networking".parse().map_err(|_| Failure::bug("name the layer", "networking"))?,
+        )?;
         let metadata = json!({"name": NAME, "namespace": NAMESPACE});
         let pool = json!({
             "apiVersion": VERSION, "kind": "IPAddressPool", "metadata": metadata,
@@ -44,7 +47,8 @@ impl Step for Pool {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let (mark, wanted) = self.wanted(cx)?;
         let survey = self.0.client(cx)?.survey(&mark, &wanted).await?;
-        Ok(lacking(&survey).unwrap_or_else(|| Observed::right(format!("pool {}", self.0.spec.network.pool))))
+        Ok(lacking(&survey)
+            .unwrap_or_else(|| Observed::right(format!("pool {}", self.0.spec.network.pool))))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {

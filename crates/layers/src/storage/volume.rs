@@ -82,14 +82,18 @@ impl Step for Volume {
         let spec = &self.0.spec;
         let words = self
             .0
-            .settled(cx, "every storage node to have a disk", Self::places(), |there| disks(spec, there))
+            .settled(cx, "every storage node to have a disk", Self::places(), |there| {
+                disks(spec, there)
+            })
             .await?;
         let claim = ObjectId::namespaced("v1", "PersistentVolumeClaim", NAMESPACE, PROBE);
         let place = Place::within("v1", "PersistentVolumeClaim", NAMESPACE);
         self.0
-            .settled(cx, "a probe volume to be bound", vec![place], |there| match there.get(&claim) {
-                Some(object) => judge(object),
-                None => Verdict::Waiting(format!("{claim} is not there yet")),
+            .settled(cx, "a probe volume to be bound", vec![place], |there| {
+                match there.get(&claim) {
+                    Some(object) => judge(object),
+                    None => Verdict::Waiting(format!("{claim} is not there yet")),
+                }
             })
             .await?;
         client.delete(&claim).await?;
