@@ -1,6 +1,6 @@
 //! Values to the types of the grammar: each way in which a value can be wrong is said here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::time::Duration;
@@ -192,6 +192,9 @@ fn list(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
         let reason = format!("this is {}", item.value.kind());
         return Err(Wrong { code: "C0201", reason, help, range: item.range.clone() });
     };
+    if items.is_empty() && matches!(kind, Kind::AddressList | Kind::HostList) {
+        return wrong(item, "the list is empty");
+    }
     if kind == Kind::AddressList {
         let addresses: Result<Vec<_>, _> = items
             .iter()
@@ -203,6 +206,7 @@ fn list(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
         return Ok(Typed::Addresses(addresses?));
     }
     let mut texts: Vec<Located<String>> = Vec::new();
+    let mut seen = BTreeSet::new();
     for item in items {
         let Value::Text(text) = &item.value else { return mismatch(item) };
         if let Err(reason) = element(kind, text) {
@@ -211,7 +215,7 @@ fn list(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
                 if item.foreign { "an element is not one".to_owned() } else { reason },
             );
         }
-        if texts.iter().any(|t| t.value == *text) {
+        if !seen.insert(text) {
             return wrong(item, "it stands in the list twice");
         }
         texts.push(Located { value: text.clone(), range: item.range.clone() });

@@ -8,7 +8,7 @@ use hcl_edit::Span as _;
 use hcl_edit::expr::{
     BinaryOp, BinaryOperator, Conditional, Expression, Object, UnaryOp, UnaryOperator,
 };
-use hcl_edit::template::{Element, Template};
+use hcl_edit::template::{Element, Strip, Template};
 
 use crate::Sources;
 use crate::finding::{Finding, Findings};
@@ -105,6 +105,9 @@ impl Evaluator<'_> {
         for element in elements {
             let piece = match element {
                 Element::Literal(literal) => Some(literal.value().clone()),
+                Element::Interpolation(interpolation) if interpolation.strip != Strip::None => {
+                    self.refuse(range, "a strip marker (`~`)", "leave the `~` out").and(None)
+                }
                 Element::Interpolation(interpolation) => {
                     self.evaluate(&interpolation.expr).and_then(|item| {
                         *foreign |= item.foreign;

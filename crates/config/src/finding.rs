@@ -6,7 +6,11 @@ use castle_model::secret::REDACTED;
 use serde::Serialize;
 
 use crate::limits::MAX_FINDINGS;
+use crate::scan::boundary;
 use crate::secrets::find_secrets;
+
+/// The most bytes of one sentence; a longer one repeats something that nobody wants to read.
+const SENTENCE_MAX: usize = 400;
 
 /// How grave a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -113,13 +117,20 @@ impl Finding {
         self
     }
 
-    /// Takes secrets out of every sentence: a name that is repeated in one may be anything.
-    fn redact(&mut self) {
+    /// Makes every sentence fit to be shown: what is repeated from the file in it may be anything.
+    fn tidy(&mut self) {
         let related = self.related.iter_mut().map(|r| &mut r.label);
         let own = [&mut self.title, &mut self.label].into_iter().chain(&mut self.notes);
         for text in own.chain(&mut self.help).chain(related) {
             for (range, _) in find_secrets(text).into_iter().rev() {
                 text.replace_range(range, REDACTED);
+            }
+            if text.len() > SENTENCE_MAX {
+                text.truncate(boundary(text, SENTENCE_MAX));
+                text.push('…');
+            }
+            if text.contains(char::is_control) {
+                *text = text.replace(char::is_control, "\u{fffd}");
             }
         }
     }
@@ -176,7 +187,7 @@ impl Findings {
         }
         for finding in &mut self.list {
             file.clone_into(&mut finding.file);
-            finding.redact();
+            finding.tidy();
         }
         self.list
     }

@@ -11,6 +11,7 @@ use castle_model::spec::{BUILT_IN_LAYERS, ExtraLayer};
 use crate::Sources;
 use crate::convert::Located;
 use crate::finding::{Finding, Findings};
+use crate::limits::MAX_LAYERS;
 use crate::reader::Contents;
 use crate::suggest::{nearest, one_of};
 
@@ -30,6 +31,15 @@ pub(crate) fn read(
     let mut written: Vec<Written<'_>> = Vec::new();
     for block in castle.blocks.iter().filter(|b| b.grammar.keyword == "layer") {
         let Some(name) = &block.label else { continue };
+        if written.len() == MAX_LAYERS {
+            let title = format!("more than {MAX_LAYERS} layers");
+            findings.add(
+                Finding::error("C0707", title)
+                    .at(&name.range, "the one too many")
+                    .help("join some of them"),
+            );
+            return Vec::new();
+        }
         if let Some(finding) = name_taken(name, &written) {
             findings.add(finding);
             continue;

@@ -9,8 +9,14 @@ pub const MAX_DEPTH: usize = 64;
 /// The most settings in a file: the parser compares each key of an object with all others of that object.
 pub const MAX_SETTINGS: usize = 4096;
 
+/// The most words and signs outside of text and comments: the syntax tree keeps some 250 bytes for each.
+pub const MAX_TOKENS: usize = 1 << 16;
+
 /// The most findings that are kept; the rest is counted.
 pub const MAX_FINDINGS: usize = 1000;
+
+/// The most layers of one's own: each is compared with all others.
+pub const MAX_LAYERS: usize = 100;
 
 /// The most machines of one role: beyond it, a slip of the keyboard is likelier than a wish.
 pub const MAX_MACHINES: i64 = 500;

@@ -123,8 +123,9 @@ fn inside(subnet: &Located<Subnet>, claims: &[Claim], findings: &mut Findings) {
         claims.iter().filter(|c| !subnet.value.contains(c.address)).collect();
     if let Some(first) = outside.first() {
         let others = more(outside.len());
+        let are = if outside.len() > 1 { "are" } else { "is" };
         let title = format!(
-            "{} ({}){others} is outside of the subnet {}",
+            "{} ({}){others} {are} outside of the subnet {}",
             first.who, first.address, subnet.value
         );
         let (low, high) = (subnet.value.host(1), subnet.value.host(-2));
@@ -331,17 +332,15 @@ pub(crate) fn vmids(castle: &Contents, groups: &[Group], findings: &mut Findings
         };
         let impossible = bad(&|id| (VmId::MIN..=VmId::MAX).contains(&id));
         if let Some((name, id)) = impossible.first() {
-            let title = format!("{name} ({id}){} is not a VM id", more(impossible.len()));
+            let title = format!("no VM id: {name} ({id}){}", more(impossible.len()));
             let finding = Finding::error("C0503", title).at(&group.vmid_range, "counted from here");
             findings.add(finding.note(format!("Proxmox takes {} to {}", VmId::MIN, VmId::MAX)));
         } else if let Some(declared) = &declared {
             let (low, high) = declared.value;
             let outside = bad(&|id| (low..=high).contains(&id));
             if let Some((name, id)) = outside.first() {
-                let title = format!(
-                    "VM id {id} ({name}){} is outside of {low}-{high}",
-                    more(outside.len())
-                );
+                let title =
+                    format!("VM ids outside of {low}-{high}: {id} ({name}){}", more(outside.len()));
                 findings.add(
                     Finding::error("C0504", title)
                         .at(&group.vmid_range, "counted from here")

@@ -244,14 +244,14 @@ impl Reader<'_> {
             return;
         };
         let read = self.block(grammar, node);
-        let name = |c: &Contents| c.label.as_ref().map(|l| l.value.clone());
-        let twin =
-            contents.blocks.iter().find(|b| b.grammar.keyword == keyword && name(b) == name(&read));
-        match twin {
-            // Layers of one name are judged with the other names of layers.
-            Some(first)
-                if grammar.times != Times::Any && read.label.is_some() == first.label.is_some() =>
-            {
+        // Layers of one name are judged with the other names of layers; a label that is wrong has been reported.
+        let misread = read.label.is_none() && !matches!(grammar.label, Label::None);
+        let name = |c: &Contents| {
+            c.label.as_ref().map(|l| &l.value) == read.label.as_ref().map(|l| &l.value)
+        };
+        let mut twins = contents.blocks.iter().filter(|b| b.grammar.keyword == keyword && name(b));
+        match twins.next() {
+            Some(first) if grammar.times != Times::Any && !misread => {
                 let finding = Finding::error("C0105", format!("`{}` stands twice", text_of(&read)))
                     .at(&read.header, "the second time")
                     .related(&first.header, "the first time")

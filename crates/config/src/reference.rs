@@ -8,7 +8,9 @@ use crate::EXAMPLE;
 use crate::codes::CODES;
 use crate::function::FUNCTIONS;
 use crate::grammar::{Attribute, Block, CASTLE, Label, Presence, Times};
-use crate::limits::{MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_SETTINGS};
+use crate::limits::{
+    MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_LAYERS, MAX_MACHINES, MAX_SETTINGS, MAX_TOKENS,
+};
 use crate::versions;
 
 const OPENING: &str = "\
@@ -166,7 +168,7 @@ fn limits(page: &mut String) {
     let _ = write!(
         page,
         "\n## Limits\n\n| what | limit |\n|---|---|\n| size of the file | {} KiB |\n| nesting | {MAX_DEPTH} levels |\n\
-         | settings | {MAX_SETTINGS} |\n| findings shown | {MAX_FINDINGS} |\n",
+         | settings | {MAX_SETTINGS} |\n| words and signs outside of text and comments | {MAX_TOKENS} |\n| layers of your own | {MAX_LAYERS} |\n| machines of one role | {MAX_MACHINES} |\n| findings shown | {MAX_FINDINGS} |\n",
         MAX_BYTES / 1024
     );
 }

@@ -20,6 +20,8 @@ pub fn render(findings: &[Finding], sources: &Sources, colour: bool, width: usiz
     let text = String::from_utf8_lossy(&sources.text);
     // Text that is not UTF-8 changes its length when mended, so its places mean nothing.
     let text = if text.len() == sources.text.len() { hide(&text, findings) } else { String::new() };
+    // The renderer shows ASCII control characters as signs, but not these, which some terminals obey.
+    let text = text.replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "\u{bf}");
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.term_width(width.max(40));
     let mut shown = String::new();

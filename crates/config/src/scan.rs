@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::finding::Finding;
-use crate::limits::{MAX_DEPTH, MAX_SETTINGS};
+use crate::limits::{MAX_DEPTH, MAX_SETTINGS, MAX_TOKENS};
 
 /// What surrounds the current byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +22,13 @@ struct Walk<'t> {
     at: usize,
     inside: Vec<Inside<'t>>,
     settings: usize,
+    tokens: usize,
     unclosed: Vec<usize>,
 }
 
 impl<'t> Walk<'t> {
     fn new(text: &'t str, at: usize) -> Self {
-        Self { text, at, inside: Vec::new(), settings: 0, unclosed: Vec::new() }
+        Self { text, at, inside: Vec::new(), settings: 0, tokens: 0, unclosed: Vec::new() }
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -62,6 +63,10 @@ impl<'t> Walk<'t> {
                 None => self.at += 2,
             },
             byte => {
+                let inside_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
+                let before = self.at.checked_sub(1).map(|i| self.text.as_bytes()[i]);
+                let goes_on = inside_word(byte) && before.is_some_and(inside_word);
+                self.tokens += usize::from(!goes_on && !byte.is_ascii_whitespace());
                 self.settings += usize::from(byte == b'=' || byte == b':');
                 self.at += 1;
             }
@@ -113,6 +118,7 @@ impl<'t> Walk<'t> {
 
     fn enter(&mut self, inside: Inside<'t>, length: usize) {
         self.inside.push(inside);
+        self.tokens += 1;
         self.at += length;
     }
 
@@ -132,13 +138,17 @@ pub(crate) fn guard(text: &str) -> Option<Finding> {
             let found = Finding::error("C0004", title).at(&(at..at + 1), "the level too many");
             return Some(found.note("a castle file needs some five levels").help("flatten it"));
         }
-        if walk.settings > MAX_SETTINGS {
-            let title = format!("more than {MAX_SETTINGS} settings");
-            let found = Finding::error("C0009", title).at(&(at..at + 1), "the setting too many");
-            return Some(
-                found.note("a castle file needs some sixty").help("describe one castle a file"),
-            );
-        }
+        let limit = if walk.settings > MAX_SETTINGS {
+            format!("{MAX_SETTINGS} settings")
+        } else if walk.tokens > MAX_TOKENS {
+            format!("{MAX_TOKENS} words and signs")
+        } else {
+            continue;
+        };
+        let found = Finding::error("C0009", format!("more than {limit}"));
+        let found = found.at(&(at..at + 1), "the one too many");
+        let note = "a castle file needs some sixty settings and five hundred words and signs";
+        return Some(found.note(note).help("describe one castle a file"));
     }
     None
 }
@@ -231,6 +241,9 @@ mod tests {
     fn too_many_settings_are_refused() {
         let found = guard(&"a=1\n".repeat(5000)).unwrap();
         assert_eq!((found.code, found.place.unwrap().start), ("C0009", 4 * 4096 + 1));
+        let found = guard(&format!("a = [{}", "1,".repeat(1 << 15))).unwrap();
+        assert_eq!((found.code, found.place.unwrap().start), ("C0009", 5 + (1 << 16) - 3));
+        assert_eq!(guard(&format!("a = \"{}\"", "1,".repeat(1 << 18))), None);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::finding::{Finding, Findings};
 use crate::limits::{MAX_BYTES, REPARSED_BYTES};
 use crate::scan::{boundary, guard, line_around, unclosed_quotes, value_end};
 
+/// How many mistakes of syntax are taken out to find the next.
+const MENDED: usize = 64;
 /// How many lines before an error the beginning of its value is looked for.
 const LINES_BACK: usize = 20;
 
@@ -63,13 +65,16 @@ pub(crate) fn parse(text: &str, findings: &mut Findings) -> Option<Tree> {
         working.replace_range(..'\u{feff}'.len_utf8(), "   ");
     }
     let (mut broken, mut lost) = (Vec::new(), Vec::new());
-    for at in unclosed_quotes(text) {
+    for (index, at) in unclosed_quotes(text).into_iter().enumerate() {
         findings.add(
             Finding::error("C0005", "a quote that is not closed")
                 .at(&(at..line_around(text, at).end), "opened here")
                 .note("a quoted text ends on its line; only a heredoc (<<EOT) has several")
                 .help("close the quote"),
         );
+        if index > MENDED {
+            return None;
+        }
         // Two of them in one value are one mistake to mend.
         if !broken.iter().any(|b: &Range<usize>| b.contains(&at)) {
             match mend(&mut working, at, "")? {
@@ -78,7 +83,7 @@ pub(crate) fn parse(text: &str, findings: &mut Findings) -> Option<Tree> {
             }
         }
     }
-    let tries = (REPARSED_BYTES / text.len().max(1)).clamp(1, 64);
+    let tries = (REPARSED_BYTES / text.len().max(1)).clamp(1, MENDED);
     for _ in 0..=tries {
         let error = match hcl_edit::parser::parse_body(&working) {
             Ok(body) => return Some(Tree { body, broken, lost }),

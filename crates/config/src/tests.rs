@@ -63,6 +63,12 @@ fn the_example_says_what_the_design_says() {
     assert_eq!(spec.platform.trust, castle_model::spec::Trust::System);
 }
 
+#[test]
+fn line_ends_of_windows_change_nothing() {
+    let text = EXAMPLE.replace('\n', "\r\n");
+    assert_eq!(read(&sources(&text)).spec, Some(example()));
+}
+
 /// The example with pieces replaced; each piece must be there.
 fn changed(changes: &[(&str, &str)]) -> Sources {
     let mut text = EXAMPLE.to_owned();
@@ -129,6 +135,8 @@ fn the_grammar() {
         ("network {", "network \"lan\" {", &["C0107"]),
         ("castle \"blue\"", "castle", &["C0107"]),
         ("castle \"blue\"", "castle \"blue\" \"red\"", &["C0107"]),
+        ("nameservers = [\"192.168.1.1\"]", "nameservers = []", &["C0202"]),
+        ("vip         = \"192.168.1.210\"", "vip = \"${~ 1 ~}\"", &["C0205"]),
         ("platform \"proxmox\"", "platform \"vsphere\"", &["C0108"]),
         ("secrets \"infisical\"", "secrets \"vault\"", &["C0108"]),
         ("gitops \"flux\"", "gitops \"argo\"", &["C0108"]),

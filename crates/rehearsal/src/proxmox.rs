@@ -1,7 +1,257 @@
-//! The emulated proxmox. (Being built.)
+//! The emulated Proxmox VE: one node with its storages, guests and tasks, as pure data behind the true API.
+//!
+//! A call goes `caller` (who) → `form` (parameters) → `route` → one of the verbs in the files beside this
+//! one; what takes time becomes a task (`task`), which ends as a due [`Effect`].
+
+mod access;
+mod config;
+mod create;
+mod drive;
+mod form;
+mod guest;
+mod power;
+mod property;
+mod reply;
+mod route;
+mod schema;
+mod storage;
+mod task;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use self::access::{Caller, Token};
+use self::form::Parameters;
+use self::guest::Guest;
+pub use self::storage::{Storage, StorageKind, Volume};
+use self::task::Task;
+use crate::turn::{HttpCall, HttpReply, Turn};
+
+/// The first second of every rehearsal, 2026-02-02T00:00:00Z, since 1970.
+const BIRTH_SECONDS: u64 = 1_769_990_400;
+/// The memory of the host.
+const HOST_MEMORY: u64 = 64 << 30;
+/// Its cores.
+const HOST_CORES: u64 = 16;
+/// The size of each storage.
+const STORAGE_SIZE: u64 = 1 << 40;
+
 /// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Effect {
+    /// A task has done its work.
+    TaskEnds {
+        /// Which.
+        number: u64,
+    },
+}
+
+/// What a castle file says about its Proxmox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxmoxBirth {
+    /// The node's name.
+    pub node: String,
+    /// The storage for disks.
+    pub storage: String,
+    /// The storage for images; may be the same.
+    pub image_storage: String,
+    /// The bridge of the guests.
+    pub bridge: String,
+    /// The token's id, such as `root@pam!castle`.
+    pub token_id: String,
+    /// Its secret.
+    pub token_secret: String,
+}
+
+/// The server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Effect {}
+pub struct Proxmox {
+    node: String,
+    storages: BTreeMap<String, Storage>,
+    bridges: BTreeSet<String>,
+    tokens: BTreeMap<String, Token>,
+    guests: BTreeMap<u32, Guest>,
+    volumes: BTreeMap<String, Volume>,
+    tasks: BTreeMap<u64, Task>,
+    /// How many tasks there ever were.
+    forked: u64,
+    /// How many volumes there ever were.
+    made: u64,
+}
+
+/// What the host itself knows, past the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// VMs and containers by number.
+    pub guests: Vec<GuestSeen>,
+    /// Disks of guests, by their names in the API.
+    pub volumes: Vec<String>,
+    /// Files that disks are made from.
+    pub files: Vec<String>,
+    /// Ids of tasks that still run.
+    pub running_tasks: Vec<String>,
+}
+
+/// A guest in the [`Inventory`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestSeen {
+    /// Its number.
+    pub vmid: u32,
+    /// Its name, empty if it has none.
+    pub name: String,
+    /// Whether it is a container.
+    pub container: bool,
+    /// Whether it runs.
+    pub running: bool,
+    /// What it is locked for.
+    pub lock: Option<String>,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// A request, ready to be served.
+struct Request {
+    method: String,
+    /// The path below `/api2/json`, in decoded pieces.
+    segments: Vec<String>,
+    parameters: Parameters,
+    caller: Caller,
+}
+
+/// Whether a call that changed the world counts as a mutation: here every one does.
+#[must_use]
+pub fn counts(call: &HttpCall) -> bool {
+    call.method != "GET"
+}
+
+impl Proxmox {
+    /// A fresh node with nothing on it.
+    #[must_use]
+    pub fn new(birth: &ProxmoxBirth) -> Self {
+        let mut fresh = Self {
+            node: birth.node.clone(),
+            storages: BTreeMap::new(),
+            bridges: BTreeSet::new(),
+            tokens: BTreeMap::new(),
+            guests: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            forked: 0,
+            made: 0,
+        };
+        fresh.ensure(birth);
+        fresh
+    }
+
+    /// Adds what a changed castle file names and the node does not have. Nothing is taken away; the node
+    /// takes the new name, since there is one only.
+    pub fn ensure(&mut self, birth: &ProxmoxBirth) {
+        self.node.clone_from(&birth.node);
+        self.bridges.insert(birth.bridge.clone());
+        self.tokens
+            .entry(birth.token_id.clone())
+            .or_insert_with(|| Token::full(&birth.token_secret));
+        let shared = birth.storage == birth.image_storage;
+        let images = ["backup", "import", "iso", "snippets", "vztmpl"];
+        let files = if shared { [&images[..], &["images"]].concat() } else { images.to_vec() };
+        self.add_storage(&birth.image_storage, StorageKind::Dir, &files);
+        if !shared {
+            self.add_storage(&birth.storage, StorageKind::LvmThin, &["images", "rootdir"]);
+        }
+    }
+
+    /// Adds a storage, or content to one that is there.
+    pub fn add_storage(&mut self, name: &str, kind: StorageKind, content: &[&str]) {
+        let storage = self.storages.entry(name.to_owned()).or_insert_with(|| Storage {
+            kind,
+            content: BTreeSet::new(),
+            total: STORAGE_SIZE,
+            enabled: true,
+        });
+        storage.content.extend(content.iter().map(|kind| (*kind).to_owned()));
+    }
+
+    /// Serves one call.
+    pub fn call(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> HttpReply {
+        match self.serve(turn, call) {
+            Ok(answer) => answer.reply(),
+            Err(refusal) => refusal.reply(),
+        }
+    }
+
+    /// Lets a due effect happen.
+    pub fn fire(&mut self, turn: &mut Turn<'_>, effect: Effect) {
+        match effect {
+            Effect::TaskEnds { number } => self.end(turn, number),
+        }
+    }
+
+    /// What is really there.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        let seen = |(vmid, guest): (&u32, &Guest)| GuestSeen {
+            vmid: *vmid,
+            name: guest.option("name").unwrap_or_default().to_owned(),
+            container: guest.container,
+            running: guest.running.is_some(),
+            lock: guest.option("lock").map(str::to_owned),
+            tags: guest
+                .option("tags")
+                .iter()
+                .flat_map(|tags| tags.split(';'))
+                .map(str::to_owned)
+                .collect(),
+        };
+        let volumes = |disks: bool| {
+            let wanted = self.volumes.iter().filter(|(_, volume)| volume.vmid.is_some() == disks);
+            wanted.map(|(volid, _)| volid.clone()).collect()
+        };
+        Inventory {
+            guests: self.guests.iter().map(seen).collect(),
+            volumes: volumes(true),
+            files: volumes(false),
+            running_tasks: self.running_tasks(),
+        }
+    }
+
+    /// Puts a VM there that somebody else made, with a disk.
+    pub fn add_foreign_guest(&mut self, vmid: u32, name: &str, tags: &str, running: bool) {
+        let storage = self.storages.iter().find(|(_, storage)| storage.content.contains("images"));
+        let storage = storage.map_or_else(String::new, |(name, _)| name.clone());
+        let format = self.format_on(&storage, "raw");
+        let volid = self.volid(&storage, Some(vmid), &format!("vm-{vmid}-disk-0"), &format);
+        self.made += 1;
+        let mut disk = Volume::disk(&storage, vmid, &format, 8 << 30);
+        disk.serial = self.made;
+        self.volumes.insert(volid.clone(), disk);
+        let options = [
+            ("boot", "order=scsi0".to_owned()),
+            ("memory", "2048".to_owned()),
+            ("name", name.to_owned()),
+            ("scsi0", format!("{volid},size=8G")),
+            ("smbios1", format!("uuid=00000000-0000-4000-8000-{vmid:012}")),
+            ("tags", value::normal_tags(tags)),
+        ];
+        let config = options.into_iter().filter(|(_, text)| !text.is_empty());
+        let mut guest = Guest::new(config.map(|(name, text)| (name.to_owned(), text)).collect());
+        guest.running = running.then_some(0);
+        self.guests.insert(vmid, guest);
+    }
+
+    /// Puts a container there that somebody else made.
+    pub fn add_foreign_container(&mut self, vmid: u32, name: &str, running: bool) {
+        let mut guest = Guest::new(Parameters::from([("name".to_owned(), name.to_owned())]));
+        guest.container = true;
+        guest.running = running.then_some(0);
+        self.guests.insert(vmid, guest);
+    }
+}
+
+/// Virtual milliseconds as seconds since 1970.
+fn seconds(now: u64) -> u64 {
+    BIRTH_SECONDS + now / 1000
+}

@@ -1,27 +1,318 @@
-//! The emulated talos. (Being built.)
+//! The emulated machines: each boots, waits for a config, runs etcd and Kubernetes, and forgets with its disk.
+//!
+//! One [`Machine`] per VM that was ever switched on. Everything that takes time is an [`Effect`] that names the boot
+//! it belongs to, so that what a machine had begun dies with its power. `life` says what follows on what, `etcd` who
+//! is a member and who holds the shared address, `answer` what the API says, `service` puts it on the wire.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
+use tonic::Code;
+
+use crate::turn::{Authority, Listen, ServerIdentity, Signal, Turn};
+
+mod answer;
+mod config;
+mod etcd;
+mod life;
+mod machine;
+pub mod service;
+#[cfg(test)]
+mod tests;
+
+use etcd::Etcd;
+use machine::{Api, Machine};
+
+/// All machines and what they run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Talos {
+    /// By the number of their VM.
+    machines: BTreeMap<u32, Machine>,
+    /// Every etcd that was bootstrapped and of which a disk still remembers, by a number.
+    etcds: BTreeMap<u64, Etcd>,
+    /// How many etcds were ever bootstrapped.
+    births: u64,
+}
 
 /// What is due.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Effect {}
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// A machine has come a step further, if it has not been switched off since.
+    Reached {
+        /// Which.
+        vmid: u32,
+        /// In which boot.
+        boot: u64,
+        /// How far.
+        milestone: Milestone,
+    },
+    /// The shared address finds a holder, if it has none.
+    Election {
+        /// Of which etcd.
+        etcd: u64,
+    },
+}
+
+/// The steps of a machine's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Milestone {
+    /// The kernel runs and Talos looks for a config.
+    Kernel,
+    /// The listener of maintenance mode is gone.
+    Silent,
+    /// The API listens with the machine's own certificate.
+    Secure,
+    /// The container runtime is up.
+    Runtime,
+    /// etcd's image is there.
+    EtcdImage,
+    /// etcd runs from its own data.
+    Etcd,
+    /// etcd has taken the machine in, to listen.
+    Learner,
+    /// The new member has told its name.
+    Named,
+    /// The member votes.
+    Voter,
+    /// The kubelet runs.
+    Kubelet,
+    /// The API server listens.
+    ApiServer,
+    /// The kubelet has registered its node.
+    Node,
+    /// Everything that Talos itself watches is well.
+    Ready,
+}
+
+/// A machine config on its way; it holds keys, so it is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigText(pub String);
+
+impl fmt::Debug for ConfigText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigText(…)")
+    }
+}
 
 /// A call to a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Call {}
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    /// Which Talos runs.
+    Version,
+    /// Take this config.
+    Apply {
+        /// Its text.
+        config: ConfigText,
+        /// Only judge it.
+        dry_run: bool,
+    },
+    /// Start a new etcd.
+    Bootstrap,
+    /// Who is in etcd.
+    EtcdMembers,
+    /// How its own member of etcd is.
+    EtcdStatus,
+    /// Which services there are.
+    Services,
+    /// The resources of a kind.
+    Resources {
+        /// The namespace.
+        namespace: String,
+        /// The type.
+        kind: String,
+    },
+}
 
 impl Call {
     /// Whether the call can change the machine, so that it must be logged; it is counted if it succeeds.
     #[must_use]
     pub fn mutates(&self) -> bool {
-        match *self {}
+        matches!(self, Self::Apply { dry_run: false, .. } | Self::Bootstrap)
     }
 }
 
 /// Its answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {}
+pub enum Reply {
+    /// The version's tag.
+    Version(String),
+    /// What was done with a config.
+    Applied(String),
+    /// etcd will start.
+    Bootstrapped,
+    /// The members of etcd.
+    Members(Vec<Member>),
+    /// The member of the machine itself.
+    Status {
+        /// Its id.
+        member: u64,
+        /// The leader's id.
+        leader: u64,
+        /// Whether it only listens.
+        learner: bool,
+    },
+    /// Name, state and health of each service.
+    Services(Vec<(String, String, Option<bool>)>),
+    /// Resources: id and YAML.
+    Resources(Vec<(String, String)>),
+}
+
+/// A member of etcd as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its id.
+    pub id: u64,
+    /// Its machine's name; empty while it is new.
+    pub hostname: String,
+    /// Its machine's address.
+    pub address: Ipv4Addr,
+    /// Whether it only listens.
+    pub learner: bool,
+}
 
 /// Why not.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Refusal {}
+pub enum Refusal {
+    /// The machine says why.
+    Status(Code, String),
+    /// The machine says nothing until its state changes: the caller waits, up to its own deadline.
+    Waits,
+}
+
+impl Refusal {
+    /// The machine is not there any more.
+    #[must_use]
+    pub fn gone() -> Self {
+        Self::Status(Code::Unavailable, "the machine is gone".to_owned())
+    }
+
+    fn new(code: Code, text: impl Into<String>) -> Self {
+        Self::Status(code, text.into())
+    }
+}
+
+impl Talos {
+    /// Hears what happens to the VMs.
+    pub fn heard(&mut self, turn: &mut Turn<'_>, signal: &Signal) {
+        match signal {
+            Signal::VmStarted(facts) => self.switch_on(turn, facts),
+            Signal::VmStopped { vmid } => self.switch_off(turn, *vmid),
+            Signal::VmDestroyed { vmid } => {
+                self.switch_off(turn, *vmid);
+                self.machines.remove(vmid);
+                self.forget_lost_etcds();
+            }
+            Signal::ClusterBorn { .. } | Signal::NodeJoined { .. } | Signal::NodeLost { .. } => {}
+        }
+    }
+
+    /// Lets what is due happen.
+    pub fn fire(&mut self, turn: &mut Turn<'_>, effect: Effect) {
+        match effect {
+            Effect::Reached { vmid, boot, milestone } => {
+                if self.machines.get(&vmid).is_some_and(|m| m.on && m.boot == boot) {
+                    self.reach(turn, vmid, milestone);
+                }
+            }
+            Effect::Election { etcd } => self.elect(turn, etcd),
+        }
+    }
+
+    /// Answers a call to a machine.
+    ///
+    /// # Errors
+    /// What the machine refuses with.
+    pub fn call(&mut self, turn: &mut Turn<'_>, vmid: u32, call: Call) -> Result<Reply, Refusal> {
+        match call {
+            Call::Apply { config, dry_run } => self.apply(turn, vmid, &config, dry_run),
+            Call::Bootstrap => self.bootstrap(turn, vmid),
+            other => self.read(vmid, &other),
+        }
+    }
+
+    /// What answers at an address and port; none if no host has that address.
+    #[must_use]
+    pub fn listen(&self, address: Ipv4Addr, port: u16) -> Option<Listen> {
+        let shared = self
+            .etcds
+            .values()
+            .filter_map(|etcd| self.machines.get_key_value(&etcd.holder?))
+            .find(|(_, machine)| machine.vip() == Some(address));
+        let own = || {
+            self.machines
+                .iter()
+                .find(|(_, machine)| machine.up && machine.address() == Some(address))
+        };
+        let (vmid, machine) = shared.or_else(own)?;
+        Some(machine.listener(*vmid, port))
+    }
+
+    /// What the certificate of a listener is made from; none if the machine has none yet.
+    #[must_use]
+    pub fn identity(&self, vmid: u32, listen: Listen) -> Option<ServerIdentity> {
+        let machine = self.machines.get(&vmid)?;
+        let identity = |authority, client_authority, common_name: &str, names| ServerIdentity {
+            authority,
+            common_name: common_name.to_owned(),
+            names,
+            addresses: machine.address().into_iter().chain(self.held_vip(vmid)).collect(),
+            client_authority,
+            generation: machine.generation,
+        };
+        let name = machine.hostname().to_owned();
+        match listen {
+            Listen::Maintenance { .. } => Some(identity(None, None, &name, vec![name.clone()])),
+            Listen::Secure { .. } => {
+                let own = machine.config()?;
+                // A worker has no key to sign with: its certificate comes from a control plane.
+                let signer = self.machines.values().filter_map(Machine::config).find(|config| {
+                    config.os.certificate == own.os.certificate && !config.os.key.is_empty()
+                })?;
+                let client = Some(own.os.certificate.clone());
+                Some(identity(Some(authority(&signer.os)), client, &name, vec![name.clone()]))
+            }
+            Listen::KubeApi { .. } => {
+                let own = machine.config()?;
+                let client = Some(own.kubernetes.certificate.clone());
+                let mut names: Vec<String> = ["kubernetes", "kubernetes.default"]
+                    .into_iter()
+                    .chain(["kubernetes.default.svc", "kubernetes.default.svc.cluster.local"])
+                    .map(str::to_owned)
+                    .collect();
+                names.push(name);
+                let signer = Some(authority(&own.kubernetes));
+                let mut made = identity(signer, client, "kube-apiserver", names);
+                // The endpoint is in the certificate of every control plane, whoever holds it now.
+                made.addresses.extend(own.endpoint);
+                made.addresses.sort();
+                made.addresses.dedup();
+                Some(made)
+            }
+            Listen::Refused => None,
+        }
+    }
+
+    /// Names of the machines that run, by their VM.
+    #[must_use]
+    pub fn inventory(&self) -> BTreeMap<u32, String> {
+        let shown = |machine: &Machine| {
+            let state = match (machine.on, machine.api) {
+                (false, _) => "off",
+                (true, Api::Down) => "booting",
+                (true, Api::Maintenance) => "maintenance",
+                (true, Api::Secure) => "configured",
+            };
+            format!("{} ({state})", machine.hostname())
+        };
+        self.machines.iter().map(|(vmid, machine)| (*vmid, shown(machine))).collect()
+    }
+}
+
+fn authority(pair: &config::Pair) -> Authority {
+    Authority { certificate: pair.certificate.clone(), key: pair.key.clone() }
+}

@@ -304,9 +304,7 @@ fn an_empty_file() {
 #[test]
 fn json_lines() {
     let sources = changed(&[("vm = \"5m\"", "vmm = \"5m\"")]);
-    insta::assert_snapshot!(to_json_lines(&read(&sources).findings), @r#"
-    {"code":"C0706","severity":"error","title":"there is no deadline `vmm`","file":"castle.hcl","place":{"start":2803,"end":2806,"line":81,"column":5},"label":"neither a kind of wait nor a layer","notes":[],"help":"did you mean `vm`?","related":[]}
-    "#);
+    insta::assert_snapshot!(to_json_lines(&read(&sources).findings), @r#"{"code":"C0706","severity":"error","title":"there is no deadline `vmm`","file":"castle.hcl","place":{"start":2803,"end":2806,"line":81,"column":5},"label":"neither a kind of wait nor a layer","notes":[],"help":"did you mean `vm`?","related":[]}"#);
 }
 
 #[test]

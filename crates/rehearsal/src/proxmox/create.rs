@@ -1,0 +1,122 @@
+//! Makes guests: the config is taken at once, under a lock and empty; the disks come with the task.
+
+use super::config::normalise;
+use super::drive::is_drive;
+use super::form::Parameters;
+use super::guest::Guest;
+use super::property::Property;
+use super::reply::{Answer, Refusal};
+use super::schema::{CREATE_EXTRA, OPTIONS, verify};
+use super::task::Work;
+use super::{Proxmox, Request, Turn, seconds};
+
+/// The emulator that is said to have made the guests.
+const QEMU: &str = "10.0.13";
+
+impl Proxmox {
+    /// `POST /nodes/N/qemu`.
+    pub(super) fn create(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Request,
+    ) -> Result<Answer, Refusal> {
+        verify(&request.parameters, &[CREATE_EXTRA, OPTIONS])?;
+        let mut options = request.parameters.clone();
+        let vmid = options.remove("vmid").and_then(|text| text.parse().ok()).unwrap_or_default();
+        if let Some(pool) = options.remove("pool") {
+            return Err(Refusal::denied(&format!("pool '{pool}' does not exist")));
+        }
+        if !request.caller.may("VM.Allocate") {
+            return Err(Refusal::denied(""));
+        }
+        super::config::only_root(&options)?;
+        self.check_drives(&options)?;
+        if let Some(there) = self.guests.get(&vmid) {
+            let sort = if there.container { "CT" } else { "VM" };
+            return Err(Refusal::failed(format!(
+                "unable to create VM {vmid} - {sort} {vmid} already exists on node '{}'",
+                self.node
+            )));
+        }
+        let start = options.remove("start").is_some_and(|text| text == "1");
+        options.remove("storage");
+        options.remove("unique");
+        // The real one too writes nothing but the lock: who owns the guest shows only when the task has ended.
+        let lock = Parameters::from([("lock".to_owned(), "create".to_owned())]);
+        self.guests.insert(vmid, Guest::new(lock));
+        Ok(self.begin(turn, request, Work::Create { vmid, options, start }))
+    }
+
+    /// What stands against making a guest's disks.
+    pub(super) fn judge_create(&self, options: &Parameters) -> Result<(), String> {
+        for (_, text) in options.iter().filter(|(name, _)| is_drive(name)) {
+            let property = Property::parse(text, Some("file"))?;
+            if let Some(from) = property.options.get("import-from") {
+                self.source(from)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the disks and writes the config.
+    pub(super) fn finish_create(
+        &mut self,
+        turn: &mut Turn<'_>,
+        vmid: u32,
+        options: &Parameters,
+        log: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let mut config = Parameters::new();
+        for (name, text) in options {
+            let text = if is_drive(name) {
+                self.realise(turn, vmid, (name, text), log)?
+            } else {
+                normalise(turn, name, text)
+            };
+            config.insert(name.clone(), text);
+        }
+        config.entry("boot".to_owned()).or_insert_with(|| boot_order(options));
+        let uuid = random_uuid(turn);
+        config.entry("smbios1".to_owned()).or_insert_with(|| format!("uuid={uuid}"));
+        let generation = random_uuid(turn);
+        config.entry("vmgenid".to_owned()).or_insert(generation);
+        let made = seconds(turn.now);
+        config.insert("meta".to_owned(), format!("creation-qemu={QEMU},ctime={made}"));
+        self.guests.insert(vmid, Guest::new(config));
+        Ok(())
+    }
+
+    /// Takes back a create that failed.
+    pub(super) fn abandon_create(&mut self, vmid: u32) {
+        if self.guests.remove(&vmid).is_some() {
+            self.volumes.retain(|_, volume| volume.vmid != Some(vmid));
+        }
+    }
+}
+
+/// The order that Proxmox picks itself: the first disk, the first medium, the first card; a blank if there is none.
+fn boot_order(options: &Parameters) -> String {
+    let drive = |medium: bool| {
+        options.iter().find(|(name, text)| {
+            let cloud = text.contains(":cloudinit") || text.contains("media=cdrom");
+            is_drive(name) && !name.ends_with("disk0") && *name != "tpmstate0" && cloud == medium
+        })
+    };
+    let card = options.iter().find(|(name, _)| name.starts_with("net"));
+    let devices: Vec<&str> = [drive(false), drive(true), card]
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if devices.is_empty() { " ".to_owned() } else { format!("order={}", devices.join(";")) }
+}
+
+/// A random UUID of version 4.
+pub(super) fn random_uuid(turn: &mut Turn<'_>) -> String {
+    let mut bytes = [0; 16];
+    turn.dice.fill(&mut bytes);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let text = hex::encode(bytes);
+    [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-")
+}

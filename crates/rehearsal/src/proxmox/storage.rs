@@ -1,0 +1,405 @@
+//! Storages and what they hold: disks of guests, images to import, downloads on their way.
+
+use std::collections::BTreeSet;
+
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::form::Parameters;
+use super::reply::{Answer, Refusal};
+use super::task::Work;
+use super::{Proxmox, Request, Turn, seconds};
+
+/// What a Talos disk image takes when it is unpacked.
+const IMAGE_CAPACITY: u64 = 1246 << 20;
+/// What its compressed file takes.
+const IMAGE_FILE: u64 = 312 << 20;
+
+/// How a storage keeps volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageKind {
+    /// Files in a folder.
+    Dir,
+    /// Volumes of a thin pool.
+    LvmThin,
+}
+
+/// A storage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// How it keeps volumes.
+    pub kind: StorageKind,
+    /// What it takes: `images`, `import`, `iso`, …
+    pub content: BTreeSet<String>,
+    /// Its size in bytes.
+    pub total: u64,
+    /// Whether it is switched on.
+    pub enabled: bool,
+}
+
+/// A disk of a guest, or a file that disks are made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Where it is.
+    pub storage: String,
+    /// Whose it is; none for files.
+    pub vmid: Option<u32>,
+    /// `images`, `import`, `iso` or `vztmpl`.
+    pub content: String,
+    /// `raw`, `qcow2`, …
+    pub format: String,
+    /// What a guest sees, in bytes.
+    pub capacity: u64,
+    /// What it takes of the storage, in bytes.
+    pub used: u64,
+    /// When it was made, in virtual milliseconds.
+    pub made: u64,
+    /// Never the same for two volumes, even if one takes the name of another.
+    pub serial: u64,
+    /// The file it was imported from, for a disk.
+    pub image: Option<String>,
+    /// Where it was downloaded from, for a file.
+    pub url: Option<String>,
+}
+
+impl Volume {
+    /// An empty disk of a guest.
+    pub(super) fn disk(storage: &str, vmid: u32, format: &str, capacity: u64) -> Self {
+        Self {
+            storage: storage.to_owned(),
+            vmid: Some(vmid),
+            content: "images".to_owned(),
+            format: format.to_owned(),
+            capacity,
+            used: 0,
+            made: 0,
+            serial: 0,
+            image: None,
+            url: None,
+        }
+    }
+}
+
+/// A download as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Download {
+    pub(super) storage: String,
+    pub(super) content: String,
+    pub(super) filename: String,
+    pub(super) url: String,
+    pub(super) checksum: Option<String>,
+}
+
+impl Proxmox {
+    /// A storage by its name.
+    pub(super) fn storage(&self, name: &str) -> Result<&Storage, Refusal> {
+        self.storages
+            .get(name)
+            .ok_or_else(|| Refusal::failed(format!("storage '{name}' does not exist")))
+    }
+
+    /// What a storage has left, in bytes.
+    pub(super) fn free_on(&self, name: &str) -> u64 {
+        self.storages.get(name).map_or(0, |storage| storage.total.saturating_sub(self.used(name)))
+    }
+
+    fn used(&self, name: &str) -> u64 {
+        let own = self.volumes.values().filter(|volume| volume.storage == name);
+        own.map(|volume| volume.used).sum()
+    }
+
+    /// The format that a volume gets on a storage: thin pools know only raw.
+    pub(super) fn format_on(&self, storage: &str, asked: &str) -> String {
+        match self.storages.get(storage).map(|storage| storage.kind) {
+            Some(StorageKind::Dir) => asked.to_owned(),
+            _ => "raw".to_owned(),
+        }
+    }
+
+    /// The name of a volume for the API.
+    pub(super) fn volid(
+        &self,
+        storage: &str,
+        vmid: Option<u32>,
+        name: &str,
+        format: &str,
+    ) -> String {
+        match (self.storages.get(storage).map(|storage| storage.kind), vmid) {
+            (Some(StorageKind::Dir), Some(vmid)) => format!("{storage}:{vmid}/{name}.{format}"),
+            _ => format!("{storage}:{name}"),
+        }
+    }
+
+    /// Where a volume is on the host, as tasks name it.
+    pub(super) fn path_of(&self, volid: &str) -> String {
+        let (storage, name) = volid.split_once(':').unwrap_or(("", volid));
+        let root = if storage == "local" {
+            "/var/lib/vz".to_owned()
+        } else {
+            format!("/mnt/pve/{storage}")
+        };
+        match (self.storages.get(storage).map(|storage| storage.kind), name.split_once('/')) {
+            (Some(StorageKind::LvmThin), _) => format!("/dev/{storage}/{name}"),
+            (_, Some(("import", _))) => format!("{root}/{name}"),
+            (_, Some(("iso" | "vztmpl", _))) => format!("{root}/template/{name}"),
+            _ => format!("{root}/images/{name}"),
+        }
+    }
+
+    /// `GET /nodes/N/storage`.
+    pub(super) fn list_storages(&self, request: &Request) -> Answer {
+        let wanted = |name: &str, storage: &Storage| {
+            request
+                .parameters
+                .get("content")
+                .is_none_or(|kinds| kinds.split(',').any(|kind| storage.content.contains(kind)))
+                && request.parameters.get("storage").is_none_or(|only| only == name)
+                && (request.parameters.get("enabled").is_none_or(|only| only != "1")
+                    || storage.enabled)
+        };
+        let listed: Vec<Value> = self
+            .storages
+            .iter()
+            .filter(|(name, storage)| {
+                request.caller.may("Datastore.Audit") && wanted(name, storage)
+            })
+            .map(|(name, storage)| {
+                let mut shown = self.shown_storage(name, storage);
+                shown["storage"] = json!(name);
+                shown
+            })
+            .collect();
+        Answer::read(json!(listed))
+    }
+
+    /// `GET /nodes/N/storage/S/status`.
+    pub(super) fn storage_status(&self, name: &str) -> Result<Answer, Refusal> {
+        let storage = self
+            .storages
+            .get(name)
+            .ok_or_else(|| Refusal::parameter("storage", "No such storage."))?;
+        Ok(Answer::read(self.shown_storage(name, storage)))
+    }
+
+    fn shown_storage(&self, name: &str, storage: &Storage) -> Value {
+        let used = self.used(name);
+        let kind = match storage.kind {
+            StorageKind::Dir => "dir",
+            StorageKind::LvmThin => "lvmthin",
+        };
+        let content: Vec<&str> = storage.content.iter().map(String::as_str).collect();
+        json!({
+            "type": kind,
+            "content": content.join(","),
+            "enabled": u8::from(storage.enabled),
+            "active": u8::from(storage.enabled),
+            "shared": 0,
+            "total": storage.total,
+            "used": used,
+            "avail": storage.total.saturating_sub(used),
+        })
+    }
+
+    /// `GET /nodes/N/storage/S/content`.
+    pub(super) fn list_content(
+        &self,
+        name: &str,
+        parameters: &Parameters,
+    ) -> Result<Answer, Refusal> {
+        self.storage(name)?;
+        let vmid = parameters.get("vmid").and_then(|text| text.parse::<u32>().ok());
+        let wanted = |volume: &Volume| {
+            volume.storage == name
+                && parameters.get("content").is_none_or(|kind| *kind == volume.content)
+                // Files belong to nobody and are listed whoever is asked about.
+                && (vmid.is_none() || volume.vmid.is_none() || volume.vmid == vmid)
+        };
+        let listed: Vec<Value> = self
+            .volumes
+            .iter()
+            .filter(|(_, volume)| wanted(volume))
+            .map(|(volid, volume)| {
+                let length = if volume.vmid.is_some() { volume.capacity } else { volume.used };
+                let mut shown = json!({
+                    "volid": volid,
+                    "format": volume.format,
+                    "content": volume.content,
+                    "size": length,
+                    "ctime": seconds(volume.made),
+                });
+                if let Some(vmid) = volume.vmid {
+                    shown["vmid"] = json!(vmid);
+                    shown["used"] = json!(volume.used);
+                    shown["parent"] = Value::Null;
+                }
+                shown
+            })
+            .collect();
+        Ok(Answer::read(json!(listed)))
+    }
+
+    /// `DELETE /nodes/N/storage/S/content/V`.
+    pub(super) fn delete_volume(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Request,
+        (storage, volume): (&str, &str),
+    ) -> Result<Answer, Refusal> {
+        self.storage(storage)?;
+        let volid =
+            if volume.contains(':') { volume.to_owned() } else { format!("{storage}:{volume}") };
+        if !volid.starts_with(&format!("{storage}:")) {
+            let words = format!("storage ID missmatch ({storage} != {volid})");
+            return Err(Refusal::failed(words));
+        }
+        let owner = self.volumes.get(&volid).and_then(|volume| volume.vmid);
+        if let Some(owner) = owner.filter(|owner| self.guests.contains_key(owner)) {
+            let words = format!("cannot remove image, a guest with VMID '{owner}' exists!");
+            return Err(Refusal::failed(words));
+        }
+        Ok(self.begin(turn, request, Work::DeleteVolume { storage: storage.to_owned(), volid }))
+    }
+
+    /// `POST /nodes/N/storage/S/download-url`.
+    pub(super) fn download_url(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Request,
+        storage: &str,
+    ) -> Result<Answer, Refusal> {
+        let value = |name: &str| request.parameters.get(name).cloned();
+        let checksum = value("checksum");
+        if checksum.is_some() && value("checksum-algorithm").is_none() {
+            let words = "missing property required by 'checksum'";
+            return Err(Refusal::parameter("checksum-algorithm", words));
+        }
+        let content = value("content").unwrap_or_default();
+        if !self.storage(storage)?.content.contains(&content) {
+            let words =
+                format!("storage '{storage}' is not configured for content-type '{content}'");
+            return Err(Refusal::failed(words));
+        }
+        let filename = plain_name(&value("filename").unwrap_or_default());
+        let extension = filename.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let fits: &[&str] = match content.as_str() {
+            "import" => &["ova", "qcow2", "raw", "vmdk"],
+            "iso" => &["iso", "img"],
+            _ => &["gz", "xz", "zst"],
+        };
+        if filename.len() > 255 || !fits.contains(&extension) {
+            return Err(Refusal::parameter("filename", "invalid filename or wrong extension"));
+        }
+        let url = value("url").unwrap_or_default();
+        let download = Download { storage: storage.to_owned(), content, filename, url, checksum };
+        Ok(self.begin(turn, request, Work::Download(download)))
+    }
+
+    /// What keeps a download from ending well, as far as can be told without its bytes.
+    pub(super) fn judge_download(&self, download: &Download) -> Result<(), String> {
+        let volid = download.volid();
+        let Some(checksum) = &download.checksum else {
+            if self.volumes.contains_key(&volid) {
+                return Err(format!(
+                    "refusing to override existing file '{}'",
+                    self.path_of(&volid)
+                ));
+            }
+            return reachable(&download.url);
+        };
+        if let Some(there) = self.volumes.get(&volid) {
+            let got = sum(there.url.as_deref().unwrap_or_default());
+            if got != *checksum {
+                return Err(format!(
+                    "checksum mismatch: got '{got}' != expect '{checksum}', aborting"
+                ));
+            }
+            return Ok(());
+        }
+        reachable(&download.url)?;
+        let got = sum(&download.url);
+        if got != *checksum {
+            return Err(format!("checksum mismatch: got '{got}' != expect '{checksum}'"));
+        }
+        Ok(())
+    }
+
+    /// Keeps what was downloaded.
+    pub(super) fn finish_download(
+        &mut self,
+        turn: &mut Turn<'_>,
+        download: &Download,
+        log: &mut Vec<String>,
+    ) {
+        let volid = download.volid();
+        log.push(format!("downloading {} to {}", download.url, self.path_of(&volid)));
+        if self.volumes.contains_key(&volid) {
+            let words = "calculating checksum of existing file...OK, got correct file already, no \
+                         need to download";
+            log.push(words.to_owned());
+            return;
+        }
+        self.made += 1;
+        let format = download.filename.rsplit('.').next().unwrap_or_default();
+        let raw = format == "raw";
+        self.volumes.insert(
+            volid,
+            Volume {
+                storage: download.storage.clone(),
+                vmid: None,
+                content: download.content.clone(),
+                format: format.to_owned(),
+                capacity: IMAGE_CAPACITY,
+                used: if raw { IMAGE_CAPACITY } else { IMAGE_FILE },
+                made: turn.now,
+                serial: self.made,
+                image: None,
+                url: Some(download.url.clone()),
+            },
+        );
+        log.push("download of requested file complete".to_owned());
+    }
+}
+
+impl Download {
+    fn volid(&self) -> String {
+        format!("{}:{}/{}", self.storage, self.content, self.filename)
+    }
+}
+
+/// The check sum of what is behind an address: nothing is really fetched, so it is made from the address.
+fn sum(url: &str) -> String {
+    hex::encode(Sha256::digest(url.as_bytes()))
+}
+
+/// Whether the image factory has something at an address: `/image/<schematic>/v<version>/<file>`.
+fn reachable(url: &str) -> Result<(), String> {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if host != "factory.talos.dev" {
+        // wget: the name does not resolve from here.
+        return Err("download failed: exit code 4".to_owned());
+    }
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    let pieces: Vec<&str> = path.split('/').collect();
+    let found = match pieces.as_slice() {
+        ["image", schematic, version, file] => {
+            schematic.len() == 64
+                && schematic.chars().all(|c| c.is_ascii_hexdigit())
+                && version.starts_with('v')
+                && file.starts_with("nocloud-")
+        }
+        _ => false,
+    };
+    // wget: the server answered with an error, here 404.
+    if found { Ok(()) } else { Err("download failed: exit code 8".to_owned()) }
+}
+
+fn plain_name(name: &str) -> String {
+    let kept = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' }
+    };
+    name.chars().map(kept).collect()
+}

@@ -1,0 +1,346 @@
+//! Tasks: work that Proxmox does after it has answered, with an id to ask after it, a log and an end.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::config::Change;
+use super::form::Parameters;
+use super::reply::{Answer, Refusal};
+use super::storage::Download;
+use super::{Effect, Proxmox, Request, Turn, seconds};
+
+/// How many tasks are remembered; the oldest finished ones go first.
+const KEPT: usize = 1000;
+/// How long a task takes that fails before it does anything, in milliseconds.
+const EARLY_END: u64 = 100;
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) upid: String,
+    kind: String,
+    id: String,
+    user: String,
+    pid: u64,
+    pstart: u64,
+    started: u64,
+    ended: Option<u64>,
+    exit: Option<String>,
+    log: Vec<String>,
+    work: Work,
+    /// Known from the beginning to fail, and why.
+    doomed: Option<String>,
+}
+
+/// What a task does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Work {
+    /// Makes a guest.
+    Create { vmid: u32, options: Parameters, start: bool },
+    /// Changes a guest's config.
+    Configure { vmid: u32, change: Change },
+    /// Switches a guest on.
+    Start { vmid: u32 },
+    /// Switches it off.
+    Stop { vmid: u32 },
+    /// Asks it to switch itself off.
+    Shutdown { vmid: u32, force: bool, timeout: u64 },
+    /// Grows a disk.
+    Resize { vmid: u32, disk: String, size: String },
+    /// Removes a guest.
+    Destroy { vmid: u32, purge: bool, sweep: bool },
+    /// Fetches a file.
+    Download(Download),
+    /// Removes a volume.
+    DeleteVolume { storage: String, volid: String },
+}
+
+impl Work {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "qmcreate",
+            Self::Configure { .. } => "qmconfig",
+            Self::Start { .. } => "qmstart",
+            Self::Stop { .. } => "qmstop",
+            Self::Shutdown { .. } => "qmshutdown",
+            Self::Resize { .. } => "resize",
+            Self::Destroy { .. } => "qmdestroy",
+            Self::Download(_) => "download",
+            Self::DeleteVolume { .. } => "imgdel",
+        }
+    }
+
+    fn id(&self) -> String {
+        match self {
+            Self::Create { vmid, .. }
+            | Self::Configure { vmid, .. }
+            | Self::Start { vmid }
+            | Self::Stop { vmid }
+            | Self::Shutdown { vmid, .. }
+            | Self::Resize { vmid, .. }
+            | Self::Destroy { vmid, .. } => vmid.to_string(),
+            Self::Download(download) => download.filename.clone(),
+            Self::DeleteVolume { storage, .. } => storage.clone(),
+        }
+    }
+
+    /// How long it takes, in milliseconds: shortest, usual, longest.
+    fn span(&self) -> (u64, u64, u64) {
+        match self {
+            Self::Create { .. } => (500, 1200, 3000),
+            Self::Start { .. } | Self::Shutdown { .. } => (1000, 2000, 4000),
+            Self::Stop { .. } | Self::Destroy { .. } => (800, 1000, 1500),
+            Self::Resize { .. } => (200, 300, 600),
+            Self::Configure { .. } | Self::DeleteVolume { .. } => (100, 200, 400),
+            Self::Download(_) => (3000, 8000, 20_000),
+        }
+    }
+}
+
+impl Proxmox {
+    /// Starts a task and answers with its id.
+    pub(super) fn begin(&mut self, turn: &mut Turn<'_>, request: &Request, work: Work) -> Answer {
+        Answer::changed(json!(self.fork(turn, &request.caller.user, work)))
+    }
+
+    /// Starts a task for a user.
+    pub(super) fn fork(&mut self, turn: &mut Turn<'_>, user: &str, work: Work) -> String {
+        self.forked += 1;
+        let number = self.forked;
+        let (pid, pstart) = (1000 + number, 0x1000 + turn.now / 10);
+        let started = seconds(turn.now);
+        let (kind, id) = (work.kind(), work.id());
+        let upid =
+            format!("UPID:{}:{pid:08X}:{pstart:08X}:{started:08X}:{kind}:{id}:{user}:", self.node);
+        // What fails at the first look fails at once, so that nobody profits from a slow emulation.
+        let doomed = self.judge(&work).err();
+        let delay = match &doomed {
+            Some(_) => EARLY_END,
+            None => self.unwilling(&work).unwrap_or_else(|| turn.dice.triangular(work.span())),
+        };
+        turn.after(delay, Effect::TaskEnds { number });
+        let task = Task {
+            upid: upid.clone(),
+            kind: kind.to_owned(),
+            id,
+            user: user.to_owned(),
+            pid,
+            pstart,
+            started,
+            ended: None,
+            exit: None,
+            log: Vec::new(),
+            work,
+            doomed,
+        };
+        self.tasks.insert(number, task);
+        self.forget_old_tasks();
+        upid
+    }
+
+    fn forget_old_tasks(&mut self) {
+        while self.tasks.len() > KEPT {
+            let old = self.tasks.iter().find(|(_, task)| task.exit.is_some());
+            let Some(number) = old.map(|(number, _)| *number) else { return };
+            self.tasks.remove(&number);
+        }
+    }
+
+    /// Ends a task: does its work, or says why not.
+    pub(super) fn end(&mut self, turn: &mut Turn<'_>, number: u64) {
+        let Some(task) = self.tasks.get(&number).filter(|task| task.exit.is_none()) else { return };
+        let (work, doomed, user) = (task.work.clone(), task.doomed.clone(), task.user.clone());
+        let mut log = Vec::new();
+        let outcome = match doomed {
+            Some(text) => Err(text),
+            None => self.judge(&work).and_then(|()| self.perform(turn, &user, &work, &mut log)),
+        };
+        if let (Err(_), Work::Create { vmid, .. }) = (&outcome, &work) {
+            self.abandon_create(*vmid);
+        }
+        log.push(match &outcome {
+            Ok(()) => "TASK OK".to_owned(),
+            Err(text) => format!("TASK ERROR: {text}"),
+        });
+        if let Some(task) = self.tasks.get_mut(&number) {
+            task.log = log;
+            task.ended = Some(seconds(turn.now));
+            task.exit = Some(outcome.err().unwrap_or_else(|| "OK".to_owned()));
+        }
+    }
+
+    /// Says what stands against a piece of work now.
+    fn judge(&self, work: &Work) -> Result<(), String> {
+        match work {
+            Work::Create { vmid, options, .. } => self
+                .judge_create(options)
+                .map_err(|text| format!("unable to create VM {vmid} - {text}")),
+            Work::Configure { vmid, .. } => self.unlocked(*vmid).map(|_| ()),
+            Work::Start { vmid } => self.judge_start(*vmid),
+            Work::Stop { vmid } | Work::Shutdown { vmid, .. } => self.guest(*vmid).map(|_| ()),
+            Work::Resize { vmid, disk, size } => self.judge_resize(*vmid, disk, size),
+            Work::Destroy { vmid, .. } => self.judge_destroy(*vmid),
+            Work::Download(download) => self.judge_download(download),
+            Work::DeleteVolume { .. } => Ok(()),
+        }
+    }
+
+    fn perform(
+        &mut self,
+        turn: &mut Turn<'_>,
+        user: &str,
+        work: &Work,
+        log: &mut Vec<String>,
+    ) -> Result<(), String> {
+        match work {
+            Work::Create { vmid, options, start } => {
+                self.finish_create(turn, *vmid, options, log)
+                    .map_err(|text| format!("unable to create VM {vmid} - {text}"))?;
+                if *start {
+                    self.fork(turn, user, Work::Start { vmid: *vmid });
+                }
+                Ok(())
+            }
+            Work::Configure { vmid, change } => self.finish_configure(turn, *vmid, change, log),
+            Work::Start { vmid } => self.finish_start(turn, *vmid),
+            Work::Stop { vmid } => self.finish_stop(turn, *vmid),
+            Work::Shutdown { vmid, force, .. } => self.finish_shutdown(turn, *vmid, *force, log),
+            Work::Resize { vmid, disk, size } => self.finish_resize(*vmid, disk, size, log),
+            Work::Destroy { vmid, purge, sweep } => {
+                self.finish_destroy(turn, *vmid, (*purge, *sweep), log)
+            }
+            Work::Download(download) => {
+                self.finish_download(turn, download, log);
+                Ok(())
+            }
+            Work::DeleteVolume { volid, .. } => {
+                if self.volumes.remove(volid).is_none() {
+                    log.push(format!("disk image '{}' does not exist", self.path_of(volid)));
+                }
+                log.push(format!("Removed volume '{volid}'"));
+                Ok(())
+            }
+        }
+    }
+
+    /// The ids of tasks that still run.
+    pub(super) fn running_tasks(&self) -> Vec<String> {
+        let running = self.tasks.values().filter(|task| task.exit.is_none());
+        running.map(|task| task.upid.clone()).collect()
+    }
+
+    /// `GET /nodes/N/tasks`.
+    pub(super) fn list_tasks(&self, request: &Request) -> Answer {
+        let parameters = &request.parameters;
+        let source = parameters.get("source").map_or("archive", String::as_str);
+        let wanted = |task: &Task| {
+            let seen = match source {
+                "active" => task.exit.is_none(),
+                "all" => true,
+                _ => task.exit.is_some(),
+            };
+            let own = task.user == request.caller.user || request.caller.may("Sys.Audit");
+            let failed = task.exit.as_ref().is_some_and(|exit| exit != "OK");
+            seen && own
+                && parameters.get("vmid").is_none_or(|id| *id == task.id)
+                && parameters.get("typefilter").is_none_or(|kind| *kind == task.kind)
+                && parameters.get("userfilter").is_none_or(|user| task.user.contains(user))
+                && (parameters.get("errors").is_none_or(|only| only != "1") || failed)
+        };
+        let all: Vec<&Task> = self.tasks.values().rev().filter(|task| wanted(task)).collect();
+        let (start, limit) = window(parameters);
+        let shown: Vec<Value> =
+            all.iter().skip(start).take(limit).map(|task| self.listed(task)).collect();
+        Answer::page(json!(shown), all.len())
+    }
+
+    fn listed(&self, task: &Task) -> Value {
+        let mut shown = self.shown_task(task);
+        match (&task.exit, task.ended) {
+            (Some(exit), Some(ended)) => {
+                shown["status"] = json!(exit);
+                shown["endtime"] = json!(ended);
+            }
+            _ => shown["status"] = json!("RUNNING"),
+        }
+        shown
+    }
+
+    fn shown_task(&self, task: &Task) -> Value {
+        let (user, token) = task.user.split_once('!').unwrap_or((&task.user, ""));
+        json!({
+            "upid": task.upid,
+            "node": self.node,
+            "pid": task.pid,
+            "pstart": task.pstart,
+            "starttime": task.started,
+            "type": task.kind,
+            "id": task.id,
+            "user": user,
+            "tokenid": token,
+        })
+    }
+
+    /// `GET /nodes/N/tasks/UPID/status`.
+    pub(super) fn task_status(&self, request: &Request, upid: &str) -> Result<Answer, Refusal> {
+        if !well_formed(upid) {
+            return Err(Refusal::parameter("upid", "unable to parse worker upid"));
+        }
+        let task = self.task(upid).ok_or_else(|| Refusal::parameter("upid", "no such task"))?;
+        self.may_see(request, task)?;
+        let mut shown = self.shown_task(task);
+        match &task.exit {
+            None => shown["status"] = json!("running"),
+            Some(exit) => {
+                shown["status"] = json!("stopped");
+                shown["exitstatus"] = json!(exit);
+            }
+        }
+        Ok(Answer::read(shown))
+    }
+
+    /// `GET /nodes/N/tasks/UPID/log`.
+    pub(super) fn task_log(&self, request: &Request, upid: &str) -> Result<Answer, Refusal> {
+        if !well_formed(upid) {
+            return Err(Refusal::parameter("upid", "unable to parse worker upid"));
+        }
+        let lines = match self.task(upid) {
+            None => vec!["unable to open file - No such file or directory".to_owned()],
+            Some(task) => {
+                self.may_see(request, task)?;
+                if task.log.is_empty() { vec!["no content".to_owned()] } else { task.log.clone() }
+            }
+        };
+        let (start, limit) = window(&request.parameters);
+        let numbered = lines.iter().enumerate().skip(start).take(limit);
+        let shown: Vec<Value> =
+            numbered.map(|(at, line)| json!({"n": at + 1, "t": line})).collect();
+        Ok(Answer::page(json!(shown), lines.len()))
+    }
+
+    fn task(&self, upid: &str) -> Option<&Task> {
+        self.tasks.values().find(|task| task.upid == upid)
+    }
+
+    fn may_see(&self, request: &Request, task: &Task) -> Result<(), Refusal> {
+        if task.user == request.caller.user || request.caller.may("Sys.Audit") {
+            return Ok(());
+        }
+        Err(Refusal::denied(&format!("/nodes/{}, Sys.Audit", self.node)))
+    }
+}
+
+/// Where a page begins and how long it is.
+fn window(parameters: &BTreeMap<String, String>) -> (usize, usize) {
+    let number = |name: &str| parameters.get(name).and_then(|text| text.parse().ok());
+    (number("start").unwrap_or(0), number("limit").unwrap_or(50))
+}
+
+fn well_formed(upid: &str) -> bool {
+    let pieces: Vec<&str> = upid.split(':').collect();
+    let hex = |text: &str| text.len() >= 8 && text.chars().all(|c| c.is_ascii_hexdigit());
+    pieces.len() == 9 && pieces[0] == "UPID" && pieces[2..5].iter().all(|piece| hex(piece))
+}

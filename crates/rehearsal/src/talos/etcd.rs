@@ -1,0 +1,226 @@
+//! Who is a member of which etcd, who may join next, and who holds the shared address.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+use super::machine::Machine;
+use super::{Effect, Member, Milestone, Talos};
+use crate::turn::{Signal, Turn};
+
+/// From the free place to the new listener in etcd.
+const JOIN: (u64, u64, u64) = (1000, 2000, 4000);
+/// Until a new member has told its name.
+const NAME: (u64, u64, u64) = (300, 500, 900);
+/// Until a listener votes.
+const PROMOTION: (u64, u64, u64) = (3000, 6000, 15_000);
+/// Until a healthy etcd has given the shared address to a machine.
+const ELECTION: (u64, u64, u64) = (1000, 3000, 8000);
+/// Until the lease of a holder that lost its power runs out.
+const LEASE: u64 = 62_000;
+
+/// One etcd: its members, on disks that may be switched off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Etcd {
+    /// The cluster that its machines belong to.
+    pub(super) cluster: String,
+    /// Members by their machine. A destroyed machine stays a member, as in reality.
+    pub(super) members: BTreeMap<u32, Member>,
+    /// The machine that joins or is not promoted yet; etcd takes one at a time.
+    pub(super) joining: Option<u32>,
+    /// The machine that holds the shared address.
+    pub(super) holder: Option<u32>,
+}
+
+impl Talos {
+    /// etcd runs on a machine: it has its data already, or a new one is born here.
+    pub(super) fn etcd_up(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get_mut(&vmid) else { return };
+        let Some(cluster) = machine.cluster().map(str::to_owned) else { return };
+        machine.running.etcd = true;
+        machine.running.bootstrap = false;
+        let first = !self.etcds.values().any(|etcd| etcd.cluster == cluster);
+        let number = if let Some((etcd, _)) = machine.disk.etcd {
+            etcd
+        } else {
+            self.births += 1;
+            let member = member(turn, machine, false);
+            machine.disk.etcd = Some((self.births, member.id));
+            let members = BTreeMap::from([(vmid, member)]);
+            let etcd = Etcd { cluster: cluster.clone(), members, joining: None, holder: None };
+            self.etcds.insert(self.births, etcd);
+            if first {
+                turn.signal(Signal::ClusterBorn { cluster });
+            }
+            self.births
+        };
+        let learner = self
+            .etcds
+            .get(&number)
+            .and_then(|etcd| etcd.members.get(&vmid))
+            .is_some_and(|member| member.learner);
+        if learner {
+            self.later(turn, vmid, PROMOTION, Milestone::Voter);
+        } else {
+            self.start_api_server(turn, vmid);
+        }
+        self.settle(turn, number);
+    }
+
+    /// A machine is taken in, to listen first.
+    pub(super) fn learner(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let found = self.etcds.iter_mut().find(|(_, etcd)| etcd.joining == Some(vmid));
+        let (Some((number, etcd)), Some(machine)) = (found, self.machines.get_mut(&vmid)) else {
+            return;
+        };
+        let mut member = member(turn, machine, true);
+        member.hostname = String::new();
+        machine.disk.etcd = Some((*number, member.id));
+        machine.running.etcd = true;
+        etcd.members.insert(vmid, member);
+        self.later(turn, vmid, NAME, Milestone::Named);
+        self.later(turn, vmid, PROMOTION, Milestone::Voter);
+    }
+
+    /// A new member has told its name.
+    pub(super) fn named(&mut self, vmid: u32) {
+        let Some(machine) = self.machines.get(&vmid) else { return };
+        if let Some(member) = self.etcds.values_mut().find_map(|etcd| etcd.members.get_mut(&vmid)) {
+            machine.hostname().clone_into(&mut member.hostname);
+        }
+    }
+
+    /// A member votes; the next may join.
+    pub(super) fn voter(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some((number, _)) = self.machines.get(&vmid).and_then(|machine| machine.disk.etcd)
+        else {
+            return;
+        };
+        self.named(vmid);
+        if let Some(etcd) = self.etcds.get_mut(&number) {
+            if let Some(member) = etcd.members.get_mut(&vmid) {
+                member.learner = false;
+            }
+            etcd.joining = etcd.joining.filter(|joining| *joining != vmid);
+        }
+        self.start_api_server(turn, vmid);
+        self.settle(turn, number);
+    }
+
+    /// A machine lost its power or is gone.
+    pub(super) fn left(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        for (number, etcd) in &mut self.etcds {
+            if etcd.joining == Some(vmid) && !etcd.members.contains_key(&vmid) {
+                etcd.joining = None;
+            }
+            if etcd.holder == Some(vmid) {
+                etcd.holder = None;
+                turn.after(LEASE, Effect::Election { etcd: *number });
+            }
+        }
+        self.admit(turn);
+    }
+
+    /// The shared address goes to one of the machines whose etcd is healthy.
+    pub(super) fn elect(&mut self, turn: &mut Turn<'_>, number: u64) {
+        if !self.healthy(number) {
+            return;
+        }
+        let Some(etcd) = self.etcds.get(&number).filter(|etcd| etcd.holder.is_none()) else {
+            return;
+        };
+        let able: Vec<u32> = self.voters(etcd).map(|(vmid, _)| vmid).collect();
+        let index = turn.dice.below(able.len() as u64);
+        let chosen = usize::try_from(index).ok().and_then(|index| able.get(index)).copied();
+        if let Some(etcd) = self.etcds.get_mut(&number) {
+            etcd.holder = chosen;
+        }
+    }
+
+    /// Lets the next machine join, wherever there is a healthy etcd that takes nobody in just now.
+    pub(super) fn admit(&mut self, turn: &mut Turn<'_>) {
+        let numbers: Vec<u64> = self.etcds.keys().copied().collect();
+        for number in numbers {
+            let healthy = self.healthy(number);
+            let Some(etcd) = self.etcds.get(&number) else { continue };
+            let learns = etcd.members.values().any(|member| member.learner);
+            if !healthy || etcd.joining.is_some() || learns {
+                continue;
+            }
+            let waiting = |machine: &Machine| {
+                machine.running.etcd_image
+                    && !machine.running.etcd
+                    && !machine.running.bootstrap
+                    && machine.disk.etcd.is_none()
+                    && machine.cluster() == Some(etcd.cluster.as_str())
+            };
+            let able: Vec<u32> = self
+                .machines
+                .iter()
+                .filter(|(_, machine)| waiting(machine))
+                .map(|(vmid, _)| *vmid)
+                .collect();
+            if able.is_empty() {
+                continue;
+            }
+            let index = usize::try_from(turn.dice.below(able.len() as u64)).unwrap_or(0);
+            let chosen = able[index];
+            if let Some(etcd) = self.etcds.get_mut(&number) {
+                etcd.joining = Some(chosen);
+            }
+            self.later(turn, chosen, JOIN, Milestone::Learner);
+        }
+    }
+
+    /// Whether more than half of the voters run.
+    pub(super) fn healthy(&self, number: u64) -> bool {
+        let Some(etcd) = self.etcds.get(&number) else { return false };
+        let all = etcd.members.values().filter(|member| !member.learner).count();
+        self.voters(etcd).count() > all / 2
+    }
+
+    /// The members that vote and run.
+    pub(super) fn voters<'a>(&'a self, etcd: &'a Etcd) -> impl Iterator<Item = (u32, &'a Member)> {
+        etcd.members
+            .iter()
+            .filter(|(_, member)| !member.learner)
+            .filter(|(vmid, _)| self.machines.get(vmid).is_some_and(Machine::runs_etcd))
+            .map(|(vmid, member)| (*vmid, member))
+    }
+
+    /// The shared address, if this machine holds it.
+    pub(super) fn held_vip(&self, vmid: u32) -> Option<Ipv4Addr> {
+        self.etcds.values().find(|etcd| etcd.holder == Some(vmid))?;
+        self.machines.get(&vmid)?.vip()
+    }
+
+    /// Drops every etcd of which no disk remembers anything.
+    pub(super) fn forget_lost_etcds(&mut self) {
+        let machines = &self.machines;
+        self.etcds.retain(|number, _| {
+            machines
+                .values()
+                .any(|machine| machine.disk.etcd.is_some_and(|(own, _)| own == *number))
+        });
+    }
+
+    /// After a change for the better: somebody may join, and the shared address may need a holder.
+    fn settle(&mut self, turn: &mut Turn<'_>, number: u64) {
+        self.admit(turn);
+        let vacant = self.etcds.get(&number).is_some_and(|etcd| etcd.holder.is_none());
+        if vacant && self.healthy(number) {
+            turn.after_about(ELECTION, Effect::Election { etcd: number });
+        }
+    }
+}
+
+fn member(turn: &mut Turn<'_>, machine: &Machine, learner: bool) -> Member {
+    Member {
+        // Zero would mean "no leader".
+        id: turn.dice.next_u64() | 1,
+        hostname: machine.hostname().to_owned(),
+        address: machine.address().unwrap_or(Ipv4Addr::UNSPECIFIED),
+        learner,
+    }
+}

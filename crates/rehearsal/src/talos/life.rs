@@ -1,0 +1,233 @@
+//! What follows on what in a machine's life, and how long each takes.
+
+use super::machine::{Api, Machine, Running};
+use super::{Effect, Milestone, Talos};
+use crate::turn::{Signal, Turn, VmFacts};
+
+/// A length of time: shortest, usual, longest, in milliseconds.
+type Span = (u64, u64, u64);
+
+/// Firmware and kernel, until Talos looks for its config.
+const BOOT: Span = (8000, 14_000, 25_000);
+/// After an accepted config the old listener still stands for this long.
+const LISTENER_LINGERS: u64 = 60;
+/// From the old listener's end to the new one's begin.
+const LISTENER_SWAP: Span = (100, 800, 3000);
+/// A worker's certificate from a control plane, once there is one.
+const TRUST: Span = (300, 1000, 3000);
+/// The container runtime.
+const RUNTIME: Span = (500, 1500, 3000);
+/// etcd's image.
+const ETCD_PULL: Span = (2000, 5000, 15_000);
+/// The same from the disk's cache.
+const CACHED: Span = (200, 500, 1000);
+/// A new etcd.
+const ETCD_BOOTSTRAP: Span = (2000, 4000, 8000);
+/// An etcd that has its data.
+const ETCD_RESTART: Span = (500, 700, 1500);
+/// The kubelet with its image.
+const KUBELET: Span = (2000, 5000, 12_000);
+/// Images of the control plane.
+const CONTROL_PLANE_PULL: Span = (3000, 8000, 20_000);
+/// The API server's start.
+const API_SERVER: Span = (3000, 5000, 10_000);
+/// From an API server that answers to the registered node.
+const REGISTER: Span = (500, 1500, 4000);
+/// From the registered node to a machine that is content.
+const READY: Span = (7000, 18_000, 42_000);
+
+impl Talos {
+    /// A VM got power: it boots from its disk, which remembers if it is the same one.
+    pub(super) fn switch_on(&mut self, turn: &mut Turn<'_>, facts: &VmFacts) {
+        let machine = self.machines.entry(facts.vmid).or_insert_with(|| Machine::new(facts));
+        if machine.on {
+            return;
+        }
+        if machine.disk.id != facts.disk {
+            let fresh = Machine::new(facts);
+            machine.disk = fresh.disk;
+        }
+        machine.facts = facts.clone();
+        machine.on = true;
+        machine.boot += 1;
+        machine.generation += 1;
+        if facts.image.is_some() {
+            self.later(turn, facts.vmid, BOOT, Milestone::Kernel);
+        }
+        self.forget_lost_etcds();
+    }
+
+    /// A VM lost power: what ran is gone, what is on its disk stays.
+    pub(super) fn switch_off(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get_mut(&vmid).filter(|machine| machine.on) else {
+            return;
+        };
+        let joined = machine.running.joined;
+        machine.on = false;
+        machine.up = false;
+        machine.api = Api::Down;
+        machine.generation += 1;
+        machine.running = Running::default();
+        if joined {
+            turn.signal(Signal::NodeLost { name: machine.hostname().to_owned() });
+        }
+        self.left(turn, vmid);
+    }
+
+    /// A machine has come a step further.
+    pub(super) fn reach(&mut self, turn: &mut Turn<'_>, vmid: u32, milestone: Milestone) {
+        let Some(machine) = self.machines.get_mut(&vmid) else { return };
+        match milestone {
+            Milestone::Kernel => {
+                machine.up = true;
+                machine.generation += 1;
+                if machine.config().is_some() {
+                    self.later(turn, vmid, LISTENER_SWAP, Milestone::Secure);
+                } else {
+                    machine.api = Api::Maintenance;
+                }
+            }
+            Milestone::Silent => {
+                machine.api = Api::Down;
+                machine.generation += 1;
+                self.later(turn, vmid, LISTENER_SWAP, Milestone::Secure);
+            }
+            Milestone::Secure => self.secure(turn, vmid),
+            Milestone::Runtime => {
+                machine.running.runtime = true;
+                if machine.is_control_plane() {
+                    let span = if machine.disk.etcd.is_some() { CACHED } else { ETCD_PULL };
+                    self.later(turn, vmid, span, Milestone::EtcdImage);
+                }
+                self.later(turn, vmid, KUBELET, Milestone::Kubelet);
+            }
+            Milestone::EtcdImage => {
+                machine.running.etcd_image = true;
+                self.start_etcd(turn, vmid);
+                self.admit(turn);
+            }
+            Milestone::Etcd => self.etcd_up(turn, vmid),
+            Milestone::Learner => self.learner(turn, vmid),
+            Milestone::Named => self.named(vmid),
+            Milestone::Voter => self.voter(turn, vmid),
+            Milestone::Kubelet => {
+                machine.running.kubelet = true;
+                self.register(turn);
+            }
+            Milestone::ApiServer => {
+                machine.running.api_server = true;
+                self.register(turn);
+            }
+            Milestone::Node => self.node(turn, vmid),
+            Milestone::Ready => machine.running.ready = true,
+        }
+    }
+
+    /// Leaves the next step of a machine due.
+    pub(super) fn later(&self, turn: &mut Turn<'_>, vmid: u32, span: Span, milestone: Milestone) {
+        let boot = self.machines.get(&vmid).map_or(0, |machine| machine.boot);
+        turn.after_about(span, Effect::Reached { vmid, boot, milestone });
+    }
+
+    /// A config was accepted: the answer still leaves by the old listener.
+    pub(super) fn configured(&self, turn: &mut Turn<'_>, vmid: u32) {
+        let span = (LISTENER_LINGERS, LISTENER_LINGERS, LISTENER_LINGERS);
+        self.later(turn, vmid, span, Milestone::Silent);
+    }
+
+    /// etcd starts once its image is there and it has data, or was told to begin anew.
+    pub(super) fn start_etcd(&self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get(&vmid) else { return };
+        let running = &machine.running;
+        if !running.etcd_image || running.etcd {
+            return;
+        }
+        if machine.disk.etcd.is_some() {
+            self.later(turn, vmid, ETCD_RESTART, Milestone::Etcd);
+        } else if running.bootstrap {
+            self.later(turn, vmid, ETCD_BOOTSTRAP, Milestone::Etcd);
+        }
+    }
+
+    /// The static pods of a control plane follow on its voting member of etcd.
+    pub(super) fn start_api_server(&self, turn: &mut Turn<'_>, vmid: u32) {
+        let pull = turn.dice.triangular(CONTROL_PLANE_PULL);
+        let start = turn.dice.triangular(API_SERVER);
+        let span = (pull + start, pull + start, pull + start);
+        self.later(turn, vmid, span, Milestone::ApiServer);
+    }
+
+    /// The secure API begins, on a worker only if a control plane can give it a certificate.
+    fn secure(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get(&vmid) else { return };
+        if machine.api == Api::Secure {
+            return;
+        }
+        let cluster = machine.cluster().map(str::to_owned);
+        let control_plane = machine.is_control_plane();
+        let trusted = control_plane
+            || self.machines.values().any(|other| {
+                other.api == Api::Secure
+                    && other.is_control_plane()
+                    && other.cluster() == cluster.as_deref()
+            });
+        // A worker that waits for its certificate boots on meanwhile, and comes here a second time.
+        let first = !machine.running.runtime;
+        if let Some(machine) = self.machines.get_mut(&vmid).filter(|_| trusted) {
+            machine.api = Api::Secure;
+            machine.generation += 1;
+        }
+        if first {
+            self.later(turn, vmid, RUNTIME, Milestone::Runtime);
+        }
+        if control_plane {
+            let waiting: Vec<u32> = self
+                .machines
+                .iter()
+                .filter(|(_, other)| other.up && other.api == Api::Down)
+                .filter(|(_, other)| other.cluster() == cluster.as_deref())
+                .filter(|(_, other)| !other.is_control_plane() && other.config().is_some())
+                .map(|(vmid, _)| *vmid)
+                .collect();
+            for worker in waiting {
+                self.later(turn, worker, TRUST, Milestone::Secure);
+            }
+        }
+    }
+
+    /// Every kubelet that can reach an API server of its cluster registers its node.
+    fn register(&mut self, turn: &mut Turn<'_>) {
+        let served: Vec<String> = self
+            .machines
+            .values()
+            .filter(|machine| machine.running.api_server)
+            .filter_map(|machine| machine.cluster().map(str::to_owned))
+            .collect();
+        let mut ready = Vec::new();
+        for (vmid, machine) in &mut self.machines {
+            let reachable =
+                machine.cluster().is_some_and(|own| served.iter().any(|cluster| cluster == own));
+            if reachable && machine.running.kubelet && !machine.running.registering {
+                machine.running.registering = true;
+                ready.push(*vmid);
+            }
+        }
+        for vmid in ready {
+            self.later(turn, vmid, REGISTER, Milestone::Node);
+        }
+    }
+
+    fn node(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get_mut(&vmid) else { return };
+        let Some(address) = machine.address() else { return };
+        machine.running.joined = true;
+        turn.signal(Signal::NodeJoined {
+            name: machine.hostname().to_owned(),
+            address,
+            control_plane: machine.is_control_plane(),
+            data_disk: machine.facts.data_disk_gib.is_some(),
+            extensions: machine.facts.extensions.clone(),
+        });
+        self.later(turn, vmid, READY, Milestone::Ready);
+    }
+}

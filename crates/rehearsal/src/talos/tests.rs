@@ -1,0 +1,426 @@
+//! The life of emulated machines, by direct calls.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock};
+
+use castle_model::Spec;
+use castle_model::time::Moment;
+use castle_talos::{Bundle, machine_config};
+use castle_wire::{Clock, Entropy};
+use tonic::Code;
+
+use super::*;
+use crate::turn::{self, Dice, VmFacts};
+
+/// A datacenter of machines alone.
+struct Bench {
+    talos: Talos,
+    dice: Dice,
+    now: u64,
+    queue: BTreeMap<(u64, u64), Effect>,
+    sequence: u64,
+    signals: Vec<Signal>,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        Self {
+            talos: Talos::default(),
+            dice: Dice::new(seed),
+            now: 0,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            signals: Vec::new(),
+        }
+    }
+
+    fn turn<T>(&mut self, act: impl FnOnce(&mut Talos, &mut Turn<'_>) -> T) -> T {
+        let mut due = Vec::new();
+        let mut turn =
+            Turn { now: self.now, dice: &mut self.dice, due: &mut due, signals: &mut self.signals };
+        let result = act(&mut self.talos, &mut turn);
+        for (delay, effect) in due {
+            let turn::Effect::Talos(effect) = effect else { panic!("not ours") };
+            self.sequence += 1;
+            self.queue.insert((self.now + delay, self.sequence), effect);
+        }
+        result
+    }
+
+    fn call(&mut self, vmid: u32, call: Call) -> Result<Reply, Refusal> {
+        self.turn(|talos, turn| talos.call(turn, vmid, call))
+    }
+
+    fn heard(&mut self, signal: &Signal) {
+        self.turn(|talos, turn| talos.heard(turn, signal));
+    }
+
+    /// Lets the next thing happen; false if nothing is due.
+    fn step(&mut self) -> bool {
+        let Some(((due, _), effect)) = self.queue.pop_first() else { return false };
+        self.now = due;
+        self.turn(|talos, turn| talos.fire(turn, effect));
+        true
+    }
+
+    fn until(&mut self, what: &str, reached: impl Fn(&Talos) -> bool) {
+        while !reached(&self.talos) {
+            assert!(self.step(), "{what} never came");
+        }
+    }
+
+    fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    /// Switches every machine of the spec on.
+    fn start(&mut self, spec: &Spec) {
+        for node in &spec.nodes {
+            self.heard(&Signal::VmStarted(facts(spec, node.vmid.0, "disk-1")));
+        }
+    }
+
+    fn configure(&mut self, spec: &Spec, vmid: u32) {
+        let address = node(spec, vmid).address;
+        self.until("maintenance", |talos| {
+            talos.listen(address, 50_000) == Some(Listen::Maintenance { vmid })
+        });
+        let config = ConfigText(config(spec, vmid));
+        let reply = self.call(vmid, Call::Apply { config, dry_run: false });
+        assert_eq!(reply, Ok(Reply::Applied("Applied configuration without a reboot".to_owned())));
+    }
+
+    /// A whole cluster up to quiet.
+    fn risen(seed: u64, control_planes: u32, workers: u32) -> (Self, Spec) {
+        let spec = spec(control_planes, workers);
+        let mut bench = Self::new(seed);
+        bench.start(&spec);
+        for node in &spec.nodes {
+            bench.configure(&spec, node.vmid.0);
+        }
+        bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
+        assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Bootstrapped));
+        bench.settle();
+        (bench, spec)
+    }
+
+    fn members(&mut self, vmid: u32) -> Vec<(String, bool)> {
+        match self.call(vmid, Call::EtcdMembers) {
+            Ok(Reply::Members(members)) => {
+                members.into_iter().map(|member| (member.hostname, member.learner)).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+struct Seeded(Mutex<Dice>);
+
+impl Entropy for Seeded {
+    fn fill(&self, buffer: &mut [u8]) {
+        self.0.lock().unwrap().fill(buffer);
+    }
+
+    fn rsa_4096(&self) -> Vec<u8> {
+        let size = rcgen::RsaKeySize::_2048;
+        rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size).unwrap().serialize_der()
+    }
+}
+
+impl Clock for Seeded {
+    fn now(&self) -> Moment {
+        Moment(1_769_990_400_000)
+    }
+}
+
+fn bundle() -> &'static Bundle {
+    static BUNDLE: OnceLock<Bundle> = OnceLock::new();
+    let entropy = Seeded(Mutex::new(Dice::new(1)));
+    BUNDLE.get_or_init(|| Bundle::generate(&entropy, &entropy).unwrap())
+}
+
+fn config(spec: &Spec, vmid: u32) -> String {
+    machine_config(spec, node(spec, vmid), bundle(), "88d1").unwrap().expose().to_owned()
+}
+
+fn node(spec: &Spec, vmid: u32) -> &castle_model::spec::NodeSpec {
+    spec.nodes.iter().find(|node| node.vmid.0 == vmid).unwrap()
+}
+
+fn facts(spec: &Spec, vmid: u32, disk: &str) -> VmFacts {
+    let node = node(spec, vmid);
+    VmFacts {
+        vmid,
+        name: node.name.to_string(),
+        uuid: format!("00000000-0000-4000-8000-{vmid:012}"),
+        address: Some(node.address),
+        disk: disk.to_owned(),
+        image: Some("talos-1.13.9-88d1f7a5.qcow2".to_owned()),
+        disk_gib: 40,
+        data_disk_gib: node.data_disk_gib,
+        memory_mib: 8192,
+        extensions: vec!["siderolabs/iscsi-tools".to_owned()],
+    }
+}
+
+fn spec(control_planes: u32, workers: u32) -> Spec {
+    let node = |name: &str, role: &str, index: u32, first: u32, vmid: u32| {
+        serde_json::json!({
+            "name": format!("{name}-{:02}", index + 1), "role": role,
+            "address": format!("192.168.1.{}", first + index), "vmid": vmid + index, "cores": 4,
+            "memory_mib": 8192, "disk_gib": 40,
+            "data_disk_gib": (role == "worker").then_some(100),
+        })
+    };
+    let mut nodes: Vec<_> =
+        (0..control_planes).map(|i| node("cp", "control-plane", i, 211, 421)).collect();
+    nodes.extend((0..workers).map(|i| node("worker", "worker", i, 214, 431)));
+    serde_json::from_value(serde_json::json!({
+        "name": "blue", "talos": "1.13.9", "kubernetes": "1.36.3",
+        "secrets": { "host": "https://eu.infisical.com", "project": "p", "environment": "dev",
+            "path": "/", "require": [], "escrow": "remove" },
+        "platform": { "endpoint": "https://pve.lan:8006", "trust": "system", "token_id": "I",
+            "token_secret": "S", "node": "pve", "storage": "local-lvm", "image_storage": "local",
+            "bridge": "vmbr0", "vmids": [421, 432], "extensions": [] },
+        "network": { "subnet": "192.168.1.0/24", "gateway": "192.168.1.1", "vip": "192.168.1.210",
+            "nameservers": ["192.168.1.1"], "ntp": ["time.cloudflare.com"],
+            "pool": "192.168.1.230-192.168.1.245", "pods": "10.244.0.0/16",
+            "services": "10.96.0.0/12" },
+        "nodes": nodes,
+        "engine": { "enabled": true }, "networking": { "enabled": true },
+        "storage": { "enabled": true, "replicas": 2 },
+        "gitops": { "enabled": false, "url": "https://example.com/r", "branch": "main",
+            "path": "clusters/blue", "token": null, "vars": {} },
+        "layers": [], "deadlines": {},
+    }))
+    .unwrap()
+}
+
+fn vip(bench: &Bench) -> Option<Listen> {
+    bench.talos.listen(Ipv4Addr::new(192, 168, 1, 210), 6443)
+}
+
+#[test]
+fn a_small_castle_rises() {
+    let (bench, spec) = Bench::risen(7, 1, 1);
+    let births = bench.signals.iter().filter(|s| matches!(s, Signal::ClusterBorn { .. })).count();
+    assert_eq!(births, 1);
+    let mut joined: Vec<_> = bench
+        .signals
+        .iter()
+        .filter_map(|signal| match signal {
+            Signal::NodeJoined { name, control_plane, data_disk, .. } => {
+                Some((name.as_str(), *control_plane, *data_disk))
+            }
+            _ => None,
+        })
+        .collect();
+    joined.sort_unstable();
+    assert_eq!(joined, [("cp-01", true, false), ("worker-01", false, true)]);
+    assert_eq!(vip(&bench), Some(Listen::KubeApi { vmid: 421 }));
+    let worker = node(&spec, 431).address;
+    assert_eq!(bench.talos.listen(worker, 50_000), Some(Listen::Secure { vmid: 431 }));
+    assert_eq!(bench.talos.listen(worker, 6443), Some(Listen::Refused));
+    // The worker's certificate comes from the control plane's authority.
+    let identity = bench.talos.identity(431, Listen::Secure { vmid: 431 }).unwrap();
+    assert_eq!(identity.authority.unwrap().key, bundle().os.key.expose());
+    let status = bench.talos.read(
+        431,
+        &Call::Resources {
+            namespace: "runtime".to_owned(),
+            kind: "MachineStatuses.runtime.talos.dev".to_owned(),
+        },
+    );
+    let Ok(Reply::Resources(found)) = status else { panic!("{status:?}") };
+    assert!(found[0].1.contains("stage: running") && found[0].1.contains("ready: true"));
+}
+
+#[test]
+fn members_join_one_at_a_time_whatever_the_seed() {
+    for seed in 0..20 {
+        let spec = spec(3, 0);
+        let mut bench = Bench::new(seed);
+        bench.start(&spec);
+        for node in &spec.nodes {
+            bench.configure(&spec, node.vmid.0);
+        }
+        bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
+        assert_eq!(bench.call(421, Call::EtcdMembers), Err(Refusal::Waits), "before bootstrap");
+        bench.call(421, Call::Bootstrap).unwrap();
+        let mut most = 0;
+        while bench.step() {
+            for etcd in bench.talos.etcds.values() {
+                let learners = etcd.members.values().filter(|member| member.learner).count();
+                assert!(learners <= 1);
+                most = most.max(etcd.members.len());
+            }
+        }
+        assert_eq!(most, 3);
+        let all = bench.members(421);
+        assert!(all.iter().all(|(name, learner)| name.starts_with("cp-") && !learner));
+        assert_eq!(bench.members(422), all);
+        for vmid in [421, 422, 423] {
+            let refusal = Refusal::new(Code::AlreadyExists, "etcd data directory is not empty");
+            assert_eq!(bench.call(vmid, Call::Bootstrap), Err(refusal));
+        }
+    }
+}
+
+#[test]
+fn a_second_bootstrap_elsewhere_splits_the_brain() {
+    let spec = spec(3, 0);
+    let mut bench = Bench::new(3);
+    bench.start(&spec);
+    for node in &spec.nodes {
+        bench.configure(&spec, node.vmid.0);
+    }
+    bench.until("both runtimes", |talos| {
+        [421, 422].iter().all(|vmid| talos.machines[vmid].running.runtime)
+    });
+    bench.call(421, Call::Bootstrap).unwrap();
+    bench.call(422, Call::Bootstrap).unwrap();
+    bench.settle();
+    assert_eq!(bench.talos.etcds.len(), 2);
+    assert_ne!(bench.members(421), bench.members(422));
+}
+
+#[test]
+fn a_worker_is_silent_until_a_control_plane_can_vouch_for_it() {
+    let spec = spec(1, 1);
+    let mut bench = Bench::new(5);
+    bench.start(&spec);
+    bench.configure(&spec, 431);
+    bench.settle();
+    let worker = node(&spec, 431).address;
+    assert_eq!(bench.talos.listen(worker, 50_000), Some(Listen::Refused));
+    bench.configure(&spec, 421);
+    bench.settle();
+    assert_eq!(bench.talos.listen(worker, 50_000), Some(Listen::Secure { vmid: 431 }));
+}
+
+#[test]
+fn the_listener_changes_after_the_answer_has_left() {
+    let spec = spec(1, 0);
+    let mut bench = Bench::new(1);
+    bench.start(&spec);
+    let address = node(&spec, 421).address;
+    assert_eq!(bench.talos.listen(address, 50_000), None, "no host answers while it boots");
+    bench.configure(&spec, 421);
+    let (listen, at) = (bench.talos.listen(address, 50_000), bench.now);
+    assert_eq!(listen, Some(Listen::Maintenance { vmid: 421 }));
+    let old = bench.talos.identity(421, listen.unwrap()).unwrap();
+    assert_eq!(old.authority, None);
+    bench.until("refusal", |talos| talos.listen(address, 50_000) == Some(Listen::Refused));
+    assert!(bench.now > at);
+    bench.until("the secure API", |talos| {
+        talos.listen(address, 50_000) == Some(Listen::Secure { vmid: 421 })
+    });
+    let new = bench.talos.identity(421, Listen::Secure { vmid: 421 }).unwrap();
+    assert!(new.generation > old.generation && new.client_authority.is_some());
+    let refusal = Refusal::new(Code::FailedPrecondition, "bootstrap is not available yet");
+    assert_eq!(bench.call(421, Call::Bootstrap), Err(refusal));
+}
+
+#[test]
+fn a_disk_remembers_and_a_new_one_does_not() {
+    let (mut bench, spec) = Bench::risen(11, 1, 0);
+    let address = node(&spec, 421).address;
+    bench.heard(&Signal::VmStopped { vmid: 421 });
+    assert_eq!(bench.signals.last(), Some(&Signal::NodeLost { name: "cp-01".to_owned() }));
+    assert_eq!(bench.talos.listen(address, 50_000), None);
+    assert_eq!(vip(&bench), None);
+    bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-1")));
+    while bench.step() {
+        let maintenance = Some(Listen::Maintenance { vmid: 421 });
+        assert_ne!(bench.talos.listen(address, 50_000), maintenance, "it has a config");
+    }
+    assert_eq!(bench.members(421), [("cp-01".to_owned(), false)]);
+    assert_eq!(vip(&bench), Some(Listen::KubeApi { vmid: 421 }));
+    let births = |bench: &Bench| {
+        bench.signals.iter().filter(|s| matches!(s, Signal::ClusterBorn { .. })).count()
+    };
+    assert_eq!(births(&bench), 1, "the same cluster came back");
+    bench.heard(&Signal::VmStopped { vmid: 421 });
+    bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-2")));
+    bench.settle();
+    assert_eq!(bench.talos.listen(address, 50_000), Some(Listen::Maintenance { vmid: 421 }));
+    assert!(bench.talos.etcds.is_empty());
+}
+
+#[test]
+fn power_lost_in_the_middle_loses_the_bootstrap() {
+    let spec = spec(1, 0);
+    let mut bench = Bench::new(2);
+    bench.start(&spec);
+    bench.configure(&spec, 421);
+    bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
+    bench.call(421, Call::Bootstrap).unwrap();
+    bench.heard(&Signal::VmStopped { vmid: 421 });
+    bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-1")));
+    bench.settle();
+    assert_eq!(bench.call(421, Call::EtcdMembers), Err(Refusal::Waits));
+    assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Bootstrapped));
+}
+
+#[test]
+fn the_shared_address_moves_when_its_lease_runs_out() {
+    let (mut bench, _) = Bench::risen(9, 3, 0);
+    let Some(Listen::KubeApi { vmid: holder }) = vip(&bench) else { panic!("no holder") };
+    let at = bench.now;
+    bench.heard(&Signal::VmStopped { vmid: holder });
+    assert_eq!(vip(&bench), None);
+    bench.settle();
+    let Some(Listen::KubeApi { vmid: next }) = vip(&bench) else { panic!("no new holder") };
+    assert_ne!(next, holder);
+    assert_eq!(bench.now - at, 62_000);
+    bench.heard(&Signal::VmDestroyed { vmid: holder });
+    assert_eq!(bench.members(next).len(), 3, "a destroyed machine stays a member");
+}
+
+#[test]
+fn bad_configs_are_refused_in_talos_words() {
+    let spec = spec(1, 0);
+    let mut bench = Bench::new(1);
+    bench.start(&spec);
+    let good = config(&spec, 421);
+    let cases = [
+        (String::new(), "config not found"),
+        ("machine: [".to_owned(), "not YAML"),
+        (
+            "machine: {nonsense: 1}\ncluster: {}".to_owned(),
+            "unknown keys found during decoding:\nmachine:",
+        ),
+        (
+            "version: v1alpha1\nmachine: {type: worker}".to_owned(),
+            "cluster instructions are required",
+        ),
+        (good.replace("auto: off", "auto: stable"), "'auto' and 'hostname'"),
+        (good.replace("kind: LinkConfig", "kind: LinkConfigs"), "not registered"),
+        (good.replacen("  ca:\n", "  acceptedCAs: []\n  caa:\n", 1), "unknown keys"),
+    ];
+    bench.until("maintenance", |talos| talos.machines[&421].api == Api::Maintenance);
+    for (text, words) in cases {
+        let call = Call::Apply { config: ConfigText(text), dry_run: false };
+        match bench.call(421, call) {
+            Err(Refusal::Status(Code::InvalidArgument, said)) => {
+                assert!(said.contains(words), "{said}");
+            }
+            other => panic!("{words}: {other:?}"),
+        }
+    }
+    assert!(bench.talos.machines[&421].config().is_none());
+    let refusal = bench.call(421, Call::EtcdMembers);
+    let text = "member list is only available on control plane nodes";
+    assert_eq!(refusal, Err(Refusal::new(Code::Unimplemented, text)));
+    let call = Call::Apply { config: ConfigText(good), dry_run: true };
+    assert!(bench.call(421, call).is_ok());
+    assert!(bench.talos.machines[&421].config().is_none(), "a dry run changes nothing");
+}
+
+#[test]
+fn the_world_survives_its_text_and_hides_its_keys() {
+    let (bench, _) = Bench::risen(4, 3, 1);
+    let text = serde_json::to_string(&bench.talos).unwrap();
+    assert_eq!(serde_json::from_str::<Talos>(&text).unwrap(), bench.talos);
+    assert!(!format!("{:?}", bench.talos).contains("PRIVATE KEY"));
+}
