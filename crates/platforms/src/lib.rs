@@ -5,11 +5,12 @@
 //! steps that others need. Steps here speak through the clients; nothing here speaks to the wire itself.
 //!
 //! ```text
-//! secrets/read ─▶ inventory ─▶ secrets/escrow ─┐
-//!                     └─▶ preflight ─▶ image ──┴▶ vm/N ─▶ config/N ─▶ bootstrap ─▶ etcd ─┐
-//!                                                                        └─▶ vip ─▶ access ─▶ nodes
+//! secrets/read ─▶ inventory ─▶ preflight ─▶ secrets/escrow ─┐
+//!                                  └─▶ image ───────────────┴▶ vm/N ─▶ config/N ─▶ bootstrap ─▶ etcd ─┐
+//!                                                                                     └─▶ vip ─▶ access ─▶ nodes
 //! ```
 
+pub mod cluster;
 pub mod handed;
 pub mod ids;
 pub mod nodes;

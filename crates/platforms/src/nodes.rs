@@ -1,16 +1,210 @@
-//! The steps of this part. (Being built.)
+//! `platform/nodes`: every declared node is Ready at its own address, and the cluster's network is rolled out.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use castle_engine::Graph;
-use castle_model::{Spec, StepDecl};
+use async_trait::async_trait;
+use castle_engine::{Context, Graph, Step};
+use castle_kubernetes::judge::{judge, judge_all};
+use castle_kubernetes::{ObjectId, Place};
+use castle_model::spec::NodeSpec;
+use castle_model::{Failure, Observed, Spec, StepDecl, Verdict};
 use castle_wire::World;
 
-/// The steps of this part.
+use crate::cluster::{Cluster, Objects};
+use crate::ids;
+
+const SYSTEM: &str = "kube-system";
+
+/// Declares the step.
 #[must_use]
-pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
-    Vec::new()
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    let title = format!("{} nodes Ready, network rolled out", spec.nodes.len());
+    vec![
+        StepDecl::new(ids::nodes(), title, "nodes")
+            .needs([ids::access()])
+            .weight(18_000)
+            .nothing_to_undo("it only proves"),
+    ]
 }
 
-/// Adds the steps of this part.
-pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}
+/// Adds the step to a graph.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec) {
+        graph.add(decl, Nodes(cluster.clone()));
+    }
+}
+
+/// The step.
+struct Nodes(Arc<Cluster>);
+
+impl Nodes {
+    fn places() -> Vec<Place> {
+        vec![
+            Place::everywhere("v1", "Node"),
+            Place::within("apps/v1", "DaemonSet", SYSTEM),
+            Place::within("apps/v1", "Deployment", SYSTEM),
+        ]
+    }
+}
+
+#[async_trait]
+impl Step for Nodes {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let client = self.0.client(cx)?;
+        let mut objects = Objects::new();
+        for place in Self::places() {
+            let namespace = place.namespace.as_deref();
+            let listing = client.list(&place.api_version, &place.kind, namespace, "").await?;
+            objects.extend(listing.items.into_iter().map(|object| (object.id(), object)));
+        }
+        Ok(match settle(&self.0.spec.nodes, &objects) {
+            Verdict::Ready(evidence) => Observed::right(evidence),
+            Verdict::Waiting(why) => Observed::wrong(why),
+            Verdict::Failed(failure) => return Err(failure),
+        })
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        let judge = |objects: &Objects| settle(&self.0.spec.nodes, objects);
+        self.0.settled(cx, "every node to be Ready", Self::places(), judge).await
+    }
+}
+
+/// Judges the declared nodes, flannel and the name server.
+fn settle(nodes: &[NodeSpec], objects: &Objects) -> Verdict {
+    let (mut missing, mut there) = (Vec::new(), Vec::new());
+    for node in nodes {
+        let Some(object) = objects.get(&ObjectId::cluster("v1", "Node", node.name.as_str())) else {
+            missing.push(node.name.as_str());
+            continue;
+        };
+        let address = address(object);
+        if address != Some(node.address) {
+            let seen = address.map_or_else(|| "none".to_owned(), |a| a.to_string());
+            return Verdict::Waiting(format!(
+                "Node {} has the address {seen}, not {}",
+                node.name, node.address
+            ));
+        }
+        there.push(object);
+    }
+    if !missing.is_empty() {
+        return Verdict::Waiting(format!("not joined yet: {}", missing.join(", ")));
+    }
+    for (kind, name) in [("DaemonSet", "kube-flannel"), ("Deployment", "coredns")] {
+        match objects.get(&ObjectId::namespaced("apps/v1", kind, SYSTEM, name)) {
+            Some(object) => there.push(object),
+            None => return Verdict::Waiting(format!("{kind} {SYSTEM}/{name} is not there yet")),
+        }
+    }
+    match judge_all(there.iter().copied()) {
+        Verdict::Ready(_) => {
+            let flannel = there.get(nodes.len()).map_or(0, |o| o.number("/status/numberAvailable"));
+            if usize::try_from(flannel).unwrap_or(0) < nodes.len() {
+                return Verdict::Waiting(format!(
+                    "flannel runs on {flannel} of {} nodes",
+                    nodes.len()
+                ));
+            }
+            Verdict::Ready(format!(
+                "{} nodes Ready; {}",
+                nodes.len(),
+                words(there.last().map(|o| judge(o)))
+            ))
+        }
+        other => other,
+    }
+}
+
+fn words(verdict: Option<Verdict>) -> String {
+    match verdict {
+        Some(Verdict::Ready(words)) => words,
+        _ => String::new(),
+    }
+}
+
+/// The address by which a node is known in the castle's network.
+fn address(node: &castle_kubernetes::Object) -> Option<Ipv4Addr> {
+    node.entries("/status/addresses")
+        .iter()
+        .find(|entry| entry["type"] == "InternalIP")
+        .and_then(|entry| entry["address"].as_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_kubernetes::Object;
+    use castle_model::VmId;
+    use castle_model::spec::Role;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn wanted() -> Vec<NodeSpec> {
+        let node = |name: &str, last: u8, role| NodeSpec {
+            name: name.parse().unwrap(),
+            role,
+            address: [10, 0, 0, last].into(),
+            vmid: VmId(100 + u32::from(last)),
+            cores: 2,
+            memory_mib: 4096,
+            disk_gib: 20,
+            data_disk_gib: None,
+        };
+        vec![node("cp-01", 1, Role::ControlPlane), node("worker-01", 2, Role::Worker)]
+    }
+
+    fn node(name: &str, address: &str, ready: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": "no cni"}]}})
+    }
+
+    fn flannel(available: u32) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kube-flannel", "namespace": "kube-system"},
+            "status": {"desiredNumberScheduled": available, "updatedNumberScheduled": available, "numberAvailable": available}})
+    }
+
+    fn coredns() -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "coredns", "namespace": "kube-system"},
+            "spec": {"replicas": 2}, "status": {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}})
+    }
+
+    fn say(objects: Vec<Value>) -> String {
+        let objects =
+            objects.into_iter().map(|v| Object::new(v).unwrap()).map(|o| (o.id(), o)).collect();
+        match settle(&wanted(), &objects) {
+            Verdict::Ready(words) => format!("ready: {words}"),
+            Verdict::Waiting(words) => format!("waiting: {words}"),
+            Verdict::Failed(failure) => failure.to_string(),
+        }
+    }
+
+    #[test]
+    fn each_missing_proof_is_named() {
+        let (one, two) = (node("cp-01", "10.0.0.1", "True"), node("worker-01", "10.0.0.2", "True"));
+        assert_eq!(say(vec![one.clone()]), "waiting: not joined yet: worker-01");
+        assert_eq!(
+            say(vec![one.clone(), node("worker-01", "10.0.0.9", "True")]),
+            "waiting: Node worker-01 has the address 10.0.0.9, not 10.0.0.2"
+        );
+        assert_eq!(
+            say(vec![one.clone(), two.clone()]),
+            "waiting: DaemonSet kube-system/kube-flannel is not there yet"
+        );
+        assert_eq!(
+            say(vec![one.clone(), node("worker-01", "10.0.0.2", "False"), flannel(2), coredns()]),
+            "waiting: Node worker-01 is not Ready: KubeletNotReady: no cni"
+        );
+        assert_eq!(
+            say(vec![one.clone(), two.clone(), flannel(1), coredns()]),
+            "waiting: flannel runs on 1 of 2 nodes"
+        );
+        assert_eq!(
+            say(vec![one, two, flannel(2), coredns()]),
+            "ready: 2 nodes Ready; Deployment kube-system/coredns has 2 of 2 replicas available"
+        );
+    }
+}

@@ -13,6 +13,7 @@ use castle_proxmox::Proxmox;
 use castle_wire::World;
 
 use crate::handed::SECRETS;
+use crate::ids::{secrets_escrow, secrets_read};
 
 pub mod image;
 pub mod inventory;
@@ -55,7 +56,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     let platform = &spec.platform;
     let mut decls = vec![
         StepDecl::new(inventory_id(), format!("guests of {}", platform.endpoint), "preflight")
-            .needs([StepId::new("secrets", "read")])
+            .needs([secrets_read()])
             .weight(200)
             .nothing_to_undo("it only looks"),
         StepDecl::new(preflight_id(), format!("host {} and addresses", platform.node), "preflight")
@@ -75,7 +76,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         let title = format!("VM {} ({}) on {}", node.name, node.vmid, platform.node);
         decls.push(
             StepDecl::new(vm_id(&node.name), title, "vm")
-                .needs([image_id(), StepId::new("secrets", "escrow")])
+                .needs([image_id(), secrets_escrow()])
                 .lane(format!("imports into {}", platform.storage), IMPORTS_AT_ONCE)
                 .weight(5000)
                 .undo(),

@@ -1,11 +1,316 @@
-//! The emulated kubernetes. (Being built.)
+//! The emulated Kubernetes cluster: an API server over plain objects, and the controllers that matter as due effects.
+//!
+//! One [`Kubernetes`] is the cluster of the castle, whichever control plane or shared address it is asked through.
+//! `serve` answers calls, `store` remembers, and each controller has a file: it looks at what is there and writes
+//! what it would write, after a time drawn from the calibration of the real one.
 
+mod admission;
+mod birth;
+mod flux;
+mod kinds;
+mod longhorn;
+mod merge;
+mod network;
+mod nodes;
+mod refuse;
+mod route;
+mod secrets;
+mod serve;
+mod store;
+mod watch;
+mod workload;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-/// What is due.
+pub use watch::WatchCursor;
+
+use self::nodes::NodeFacts;
+use self::refuse::No;
+use self::store::{Store, parts};
+use crate::turn::{HttpCall, HttpReply, Neighbours, Signal, Turn};
+
+/// The moment at which every world is born: 2026-02-02T00:00:00Z.
+const EPOCH: u64 = 1_769_990_400_000;
+/// How often silent watches get a bookmark, in milliseconds.
+const BOOKMARKS: u64 = 60_000;
+
+/// Shortest, usual and longest time, in milliseconds.
+type Span = (u64, u64, u64);
+
+/// What is due in the cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Effect {}
+pub struct Effect {
+    /// The birth of the cluster that it belongs to; what an earlier cluster left due comes to nothing.
+    era: u64,
+    work: Work,
+}
 
-/// Where a watch stands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WatchCursor {}
+/// What a controller does when its time has come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Work {
+    /// Its controller looks at an object; only the latest plan for an object counts.
+    Reconcile { key: String, plan: u64 },
+    /// The network of a node is up.
+    NodeNetwork { name: String, joined: u64 },
+    /// A node's kubelet says Ready.
+    NodeReady { name: String, joined: u64 },
+    /// A node has been silent for so long that it counts as gone.
+    NodeSilent { name: String, joined: u64 },
+    /// A pod's images are there and its containers run.
+    PodStarted { key: String, uid: String },
+    /// A pod's probes pass.
+    PodReady { key: String, uid: String },
+    /// A webhook's certificate has been written into its configurations.
+    Authority { namespace: String, service: String },
+    /// A webhook's process listens.
+    Serving { namespace: String, service: String },
+    /// Longhorn has found the disk of a node.
+    LonghornDisk { node: String },
+    /// Longhorn's deployer has made the CSI drivers.
+    LonghornDrivers,
+    /// A namespace has been emptied.
+    NamespaceGone { name: String },
+    /// Time for bookmarks.
+    Tick,
+}
+
+/// The cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kubernetes {
+    /// The id of the cluster; none before the first birth.
+    cluster: Option<String>,
+    /// Counts births.
+    era: u64,
+    /// Virtual milliseconds at the last turn.
+    now: u64,
+    store: Store,
+    nodes: BTreeMap<String, NodeFacts>,
+    /// Services (`namespace/name`) behind which a webhook's process listens.
+    serving: BTreeSet<String>,
+    /// The latest plan to look at an object, by its place.
+    plans: BTreeMap<String, u64>,
+    /// Counts plans and addresses.
+    counter: u64,
+}
+
+impl Kubernetes {
+    /// A cluster that is not born yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Hears what happened to machines.
+    pub fn heard(&mut self, turn: &mut Turn<'_>, signal: &Signal) {
+        self.now = turn.now;
+        match signal {
+            Signal::ClusterBorn { cluster } => {
+                *self = Self {
+                    cluster: Some(cluster.clone()),
+                    era: self.era + 1,
+                    now: turn.now,
+                    ..Self::default()
+                };
+                self.populate(turn);
+                self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick);
+            }
+            Signal::NodeJoined { name, address, control_plane, data_disk, extensions } => {
+                let facts = NodeFacts {
+                    address: *address,
+                    control_plane: *control_plane,
+                    data_disk: *data_disk,
+                    extensions: extensions.clone(),
+                    joined: 0,
+                    network: false,
+                };
+                self.node_joined(turn, name, facts);
+            }
+            Signal::NodeLost { name } => self.node_lost(turn, name),
+            _ => {}
+        }
+    }
+
+    /// Answers a call to the API server.
+    pub fn call(&mut self, turn: &mut Turn<'_>, call: &HttpCall, _: &dyn Neighbours) -> HttpReply {
+        self.now = turn.now;
+        let Some(peer) = &call.peer else {
+            return No::new(401, "Unauthorized", "Unauthorized").reply();
+        };
+        if self.cluster.is_none() {
+            let message = "the server is currently unable to handle the request";
+            return No::new(503, "ServiceUnavailable", message).reply();
+        }
+        if !peer.organizations.iter().any(|o| o == "system:masters") {
+            let message = format!(
+                "User \"{}\" cannot {} path \"{}\"",
+                peer.common_name,
+                call.method.to_lowercase(),
+                call.path
+            );
+            return No::new(403, "Forbidden", format!("forbidden: {message}")).reply();
+        }
+        self.serve(turn, call).unwrap_or_else(|no| no.reply())
+    }
+
+    /// Does what is due.
+    pub fn fire(&mut self, turn: &mut Turn<'_>, effect: Effect, neighbours: &dyn Neighbours) {
+        if effect.era != self.era {
+            return;
+        }
+        self.now = turn.now;
+        match effect.work {
+            Work::Reconcile { key, plan } if self.plans.get(&key) == Some(&plan) => {
+                self.plans.remove(&key);
+                self.reconcile(turn, &key, neighbours);
+            }
+            Work::Reconcile { .. } => {}
+            Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
+            Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
+            Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
+            Work::PodStarted { key, uid } => self.pod_started(turn, &key, &uid),
+            Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
+            Work::Authority { namespace, service } => self.authority(&namespace, &service),
+            Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
+            Work::LonghornDisk { node } => self.longhorn_disk(&node),
+            Work::LonghornDrivers => self.longhorn_drivers(turn),
+            Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
+            Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
+        }
+    }
+
+    /// The names of the nodes, with whether each is Ready.
+    pub fn node_names(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.store
+            .all("", "nodes")
+            .map(|(key, node)| (parts(key).3, kinds::condition(node, "Ready")))
+    }
+
+    /// The id of the cluster that was born last.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
+    }
+
+    /// A controller looks at an object whose time has come.
+    fn reconcile(&mut self, turn: &mut Turn<'_>, key: &str, neighbours: &dyn Neighbours) {
+        match (parts(key).0, parts(key).1) {
+            ("apiextensions.k8s.io", "customresourcedefinitions") => self.establish(key),
+            ("apps", "deployments" | "daemonsets" | "statefulsets") => self.roll_out(turn, key),
+            ("", "services") => self.connect(key),
+            ("", "persistentvolumeclaims") => self.bind(turn, key),
+            ("external-secrets.io", "clustersecretstores" | "secretstores") => {
+                self.check_store(turn, key, neighbours);
+            }
+            ("external-secrets.io", "externalsecrets") => self.sync_secret(turn, key, neighbours),
+            ("source.toolkit.fluxcd.io", "gitrepositories") => self.fetch(turn, key, neighbours),
+            ("kustomize.toolkit.fluxcd.io", "kustomizations") => self.build(turn, key, neighbours),
+            _ => {}
+        }
+    }
+
+    /// Somebody wrote or removed an object: its controller will look at it.
+    fn touched(&mut self, turn: &mut Turn<'_>, key: &str) {
+        let span = match (parts(key).0, parts(key).1) {
+            ("apiextensions.k8s.io", "customresourcedefinitions") => (800, 1_000, 1_300),
+            ("apps", "deployments" | "daemonsets" | "statefulsets") => (50, 150, 400),
+            ("", "services") => (100, 300, 800),
+            ("", "persistentvolumeclaims") => (500, 1_500, 4_000),
+            ("external-secrets.io", "clustersecretstores" | "secretstores") => (200, 500, 1_500),
+            ("external-secrets.io", "externalsecrets") => (1_000, 2_000, 6_000),
+            ("source.toolkit.fluxcd.io", "gitrepositories") => (1_000, 2_000, 5_000),
+            ("kustomize.toolkit.fluxcd.io", "kustomizations") => (2_000, 5_000, 15_000),
+            ("metallb.io", "ipaddresspools") => {
+                for service in self.store.keys("", "services") {
+                    self.plan(turn, &service, (300, 600, 1_500));
+                }
+                return;
+            }
+            ("admissionregistration.k8s.io", _) => return self.hooks_registered(turn, key),
+            _ => return,
+        };
+        self.plan(turn, key, span);
+    }
+
+    /// Leaves a look at an object due; an earlier plan for it lapses.
+    fn plan(&mut self, turn: &mut Turn<'_>, key: &str, span: Span) {
+        self.counter += 1;
+        self.plans.insert(key.to_owned(), self.counter);
+        let work = Work::Reconcile { key: key.to_owned(), plan: self.counter };
+        self.later(turn, span, work);
+    }
+
+    fn later(&self, turn: &mut Turn<'_>, span: Span, work: Work) {
+        turn.after_about(span, Effect { era: self.era, work });
+    }
+
+    /// The time of the last turn as Kubernetes writes it.
+    fn stamp(&self) -> String {
+        let text = Moment(EPOCH + self.now).to_string();
+        format!("{}Z", &text[..19])
+    }
+
+    /// A definition is accepted and its kind becomes known.
+    fn establish(&mut self, key: &str) {
+        let stamp = self.stamp();
+        self.store.change(key, |definition| {
+            let names = definition["spec"]["names"].clone();
+            definition["status"]["acceptedNames"] = names;
+            set_condition(
+                definition,
+                "NamesAccepted",
+                true,
+                "NoConflicts",
+                "no conflicts found",
+                &stamp,
+            );
+            set_condition(
+                definition,
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+                &stamp,
+            );
+        });
+    }
+}
+
+/// Writes a condition; its time moves only when its status does.
+fn set_condition(
+    object: &mut Value,
+    kind: &str,
+    holds: bool,
+    reason: &str,
+    message: &str,
+    stamp: &str,
+) {
+    let status = if holds { "True" } else { "False" };
+    let generation = object["metadata"]["generation"].clone();
+    if !object["status"]["conditions"].is_array() {
+        object["status"]["conditions"] = json!([]);
+    }
+    let Some(conditions) = object["status"]["conditions"].as_array_mut() else { return };
+    let since = conditions
+        .iter()
+        .find(|c| c["type"] == kind && c["status"] == status)
+        .map_or_else(|| stamp.into(), |c| c["lastTransitionTime"].clone());
+    let mut condition = json!({
+        "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
+    });
+    if !generation.is_null() {
+        condition["observedGeneration"] = generation;
+    }
+    match conditions.iter_mut().find(|c| c["type"] == kind) {
+        Some(place) => *place = condition,
+        None => conditions.push(condition),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 mod access;
 mod config;
 mod create;
+mod download;
 mod drive;
 mod form;
 mod guest;

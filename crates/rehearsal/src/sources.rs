@@ -1,1 +1,134 @@
-//! The emulated sources. (Being built.)
+//! The emulated artefact sources: the image factory, release manifests and the Git host.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::birth::dice_for;
+use crate::turn::{Declared, HttpBody, HttpCall, HttpReply};
+
+pub mod factory;
+pub mod git;
+pub mod manifest;
+
+use factory::Schematic;
+use git::Repository;
+
+/// Where schematics are registered.
+pub const FACTORY_HOST: &str = "factory.talos.dev";
+
+/// Where release manifests lie.
+pub const MANIFEST_HOSTS: [&str; 2] = ["github.com", "raw.githubusercontent.com"];
+
+/// The repository that a castle file names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SourcesBirth {
+    /// Where the commit comes from.
+    pub seed: u64,
+    /// The repository, https.
+    pub url: String,
+    /// The branch.
+    pub branch: String,
+    /// The folder of the cluster.
+    pub path: String,
+    /// The token that reads it; none for a public one.
+    pub token: Option<String>,
+}
+
+/// What the sources hold.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// Registered schematics by id.
+    schematics: BTreeMap<String, Schematic>,
+    /// Repositories by [`git::key`].
+    repositories: BTreeMap<String, Repository>,
+}
+
+impl Sources {
+    /// Sources with the repository of a castle file.
+    #[must_use]
+    pub fn new(birth: &SourcesBirth) -> Self {
+        let mut sources = Self::default();
+        sources.ensure(birth);
+        sources
+    }
+
+    /// Adds the repository, branch or folder of a castle file where it is missing.
+    pub fn ensure(&mut self, birth: &SourcesBirth) {
+        let key = git::key(&birth.url);
+        let repository = self.repositories.entry(key.clone()).or_default();
+        repository.token.clone_from(&birth.token);
+        repository.branches.entry(birth.branch.clone()).or_insert_with(|| {
+            let mut commit = [0; 20];
+            dice_for(birth.seed, &format!("git {key} {}", birth.branch)).fill(&mut commit);
+            hex::encode(commit)
+        });
+        repository.folders.insert(git::folder(&birth.path), git::declared());
+    }
+
+    /// Answers a request.
+    pub fn call(&mut self, call: &HttpCall) -> HttpReply {
+        if call.host == FACTORY_HOST {
+            return factory::call(&mut self.schematics, call);
+        }
+        if let Some(text) = manifest::find(&call.host, &call.path) {
+            return match call.method.as_str() {
+                "GET" => text_reply(200, "application/octet-stream", text),
+                "HEAD" => HttpReply::empty(200),
+                _ => text_reply(405, "text/plain; charset=utf-8", "method not allowed"),
+            };
+        }
+        git::call(&self.repositories, call)
+    }
+
+    /// System extensions in an image, by the schematic id in its file name.
+    #[must_use]
+    pub fn extensions(&self, image: Option<&str>) -> Vec<String> {
+        let Some(image) = image else { return Vec::new() };
+        // File names may carry a shortened id; sixteen digits are beyond chance.
+        self.schematics
+            .iter()
+            .find(|(id, _)| image.contains(&id[..16]))
+            .map(|(_, schematic)| schematic.extensions().to_vec())
+            .unwrap_or_default()
+    }
+
+    /// The commit that a branch is at.
+    ///
+    /// # Errors
+    /// Flux's words for a repository, credential or branch that is not there.
+    pub fn git_head(
+        &self,
+        url: &str,
+        branch: &str,
+        credentials: Option<(&str, &str)>,
+    ) -> Result<String, String> {
+        git::head(&self.repositories, url, branch, credentials)
+    }
+
+    /// The Kustomizations that a folder of a repository declares.
+    #[must_use]
+    pub fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>> {
+        self.repositories.get(&git::key(url))?.folder(path)
+    }
+
+    /// The registered schematic ids.
+    pub fn schematics(&self) -> impl Iterator<Item = &str> {
+        self.schematics.keys().map(String::as_str)
+    }
+}
+
+/// A reply of text that changed nothing.
+fn text_reply(status: u16, kind: &str, text: impl Into<Bytes>) -> HttpReply {
+    HttpReply {
+        status,
+        reason: None,
+        headers: vec![("content-type".to_owned(), kind.to_owned())],
+        body: HttpBody::Whole(text.into()),
+        mutated: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

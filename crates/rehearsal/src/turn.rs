@@ -299,9 +299,40 @@ pub struct HttpCall {
     /// Header names in lower case, in the order they came.
     pub headers: Vec<(String, String)>,
     /// The body.
+    #[serde(with = "body")]
     pub body: Vec<u8>,
     /// The client certificate that was presented and verified, if any.
     pub peer: Option<Peer>,
+}
+
+/// Bodies are logged as text where they are text, so that a log can be read.
+mod body {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Saved {
+        Text(String),
+        Base64(String),
+    }
+
+    pub(super) fn serialize<S: Serializer>(body: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        let saved = match std::str::from_utf8(body) {
+            Ok(text) => Saved::Text(text.to_owned()),
+            Err(_) => Saved::Base64(STANDARD.encode(body)),
+        };
+        saved.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        match Saved::deserialize(from)? {
+            Saved::Text(text) => Ok(text.into_bytes()),
+            Saved::Base64(text) => STANDARD.decode(text).map_err(D::Error::custom),
+        }
+    }
 }
 
 impl HttpCall {
@@ -424,8 +455,8 @@ impl Dice {
         let scale = 1_u64 << 32;
         let u = self.below(scale);
         let root = |n: u128| u64::try_from(n.isqrt()).unwrap_or(u64::MAX);
-        let threshold = (u128::from(scale) * u128::from(rise) / u128::from(span)) as u64;
-        if u < threshold {
+        let threshold = u128::from(scale) * u128::from(rise) / u128::from(span);
+        if u128::from(u) < threshold {
             low + root(u128::from(u) * u128::from(span) * u128::from(rise) / u128::from(scale))
         } else {
             let rest = u128::from(scale - u) * u128::from(span) * u128::from(high - mode.max(low));

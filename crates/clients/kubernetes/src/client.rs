@@ -22,6 +22,7 @@ use tower::ServiceBuilder;
 
 use crate::catalogue::Refusal;
 use crate::error::KubeError;
+use crate::follow::Place;
 use crate::object::{Object, ObjectId};
 use crate::request::{Kind, KindPath, kinds_of, query};
 
@@ -238,22 +239,25 @@ impl Kubernetes {
         }
     }
 
-    /// Watches a kind from the place of a [`Listing`] on. The stream ends when the server ends it; an error of code
+    /// Watches a place from where a [`Listing`] of it ended. The stream ends when the server ends it; an error of code
     /// 410 means that the place is too old, and one lists again.
     ///
     /// # Errors
     /// If the server does not answer or refuses, or knows no such kind.
     pub async fn watch(
         &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
+        place: &Place,
         from: &str,
     ) -> Result<impl Stream<Item = Result<Seen, KubeError>> + use<>, KubeError> {
-        let doing = format!("watch every {kind}");
-        let path = KindPath { kind: self.kind(api_version, kind).await?, namespace }.all();
-        let query =
-            query(&[("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", from)]);
+        let doing = format!("watch every {}", place.kind);
+        let kind = self.kind(&place.api_version, &place.kind).await?;
+        let path = KindPath { kind, namespace: place.namespace.as_deref() }.all();
+        let query = query(&[
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("labelSelector", &place.selector),
+            ("resourceVersion", from),
+        ]);
         let request = request(&doing, Method::GET, &format!("{path}{query}"), Vec::new(), None)?;
         let opening = self.client.request_events::<Value>(request);
         let events = within(&doing, opening).await?;

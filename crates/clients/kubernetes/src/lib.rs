@@ -1,13 +1,14 @@
 //! The Kubernetes client: objects as plain data over `kube`, server-side apply, and a pure judge of readiness.
 //!
 //! Start at [`Kubernetes`] (the calls), [`manifest::parse`] (text into objects) and [`judge::judge`] (is it ready?).
-//! This room knows objects and the API server. It knows no step and no layer, and it never waits: asking again is
-//! the engine's business.
+//! This room knows objects and the API server. It knows no step and no layer; how long something may take
+//! is the engine's business.
 
 pub mod apply;
 pub mod catalogue;
 pub mod client;
 pub mod error;
+pub mod follow;
 pub mod judge;
 pub mod manifest;
 pub mod mark;
@@ -18,5 +19,6 @@ mod request;
 pub use apply::Survey;
 pub use client::{KubeAccess, Kubernetes, Listing, Mode, Seen, readyz};
 pub use error::KubeError;
+pub use follow::{Follow, Place};
 pub use mark::{Mark, Standing};
 pub use object::{Object, ObjectId};

@@ -130,3 +130,6 @@ pub(super) fn difference(spec: &Spec, node: &NodeSpec, config: &Config) -> Diffe
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

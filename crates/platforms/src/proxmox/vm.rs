@@ -22,7 +22,7 @@ pub(super) struct Vm {
 /// What stands at the node's number.
 enum Seen {
     Nothing,
-    /// A task is at work on it, and it bears no mark yet.
+    /// A task is making it; its mark comes at the end.
     InTheMaking,
     /// A VM of this castle.
     Ours(Mark, Config),
@@ -50,6 +50,9 @@ impl Vm {
             Err(error) if error.is_missing() => return Ok(Seen::Nothing),
             Err(error) => return Err(self.failed("look at")(error)),
         };
+        if config.lock() == Some("create") {
+            return Ok(Seen::InTheMaking);
+        }
         Ok(match owner(vmid, &config) {
             Owner::Castle(mark)
                 if mark.castle == self.site.spec.name && mark.node == self.node.name =>
@@ -59,7 +62,6 @@ impl Vm {
             Owner::Castle(mark) => {
                 Seen::Foreign(format!("node {} of castle {}", mark.node, mark.castle))
             }
-            Owner::Somebody { .. } if config.lock() == Some("create") => Seen::InTheMaking,
             Owner::Somebody { why } => {
                 Seen::Foreign(format!("`{}`: {why}", config.get("name").unwrap_or("no name")))
             }

@@ -2,20 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::form::Parameters;
 use super::reply::{Answer, Refusal};
 use super::task::Work;
 use super::{Proxmox, Request, Turn, seconds};
-
-/// What a Talos disk image takes when it is unpacked.
-const IMAGE_CAPACITY: u64 = 1246 << 20;
-/// What its compressed file takes.
-const IMAGE_FILE: u64 = 312 << 20;
 
 /// How a storage keeps volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,16 +74,6 @@ impl Volume {
             url: None,
         }
     }
-}
-
-/// A download as it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Download {
-    pub(super) storage: String,
-    pub(super) content: String,
-    pub(super) filename: String,
-    pub(super) url: String,
-    pub(super) checksum: Option<String>,
 }
 
 impl Proxmox {
@@ -262,144 +245,4 @@ impl Proxmox {
         }
         Ok(self.begin(turn, request, Work::DeleteVolume { storage: storage.to_owned(), volid }))
     }
-
-    /// `POST /nodes/N/storage/S/download-url`.
-    pub(super) fn download_url(
-        &mut self,
-        turn: &mut Turn<'_>,
-        request: &Request,
-        storage: &str,
-    ) -> Result<Answer, Refusal> {
-        let value = |name: &str| request.parameters.get(name).cloned();
-        let checksum = value("checksum");
-        if checksum.is_some() && value("checksum-algorithm").is_none() {
-            let words = "missing property required by 'checksum'";
-            return Err(Refusal::parameter("checksum-algorithm", words));
-        }
-        let content = value("content").unwrap_or_default();
-        if !self.storage(storage)?.content.contains(&content) {
-            let words =
-                format!("storage '{storage}' is not configured for content-type '{content}'");
-            return Err(Refusal::failed(words));
-        }
-        let filename = plain_name(&value("filename").unwrap_or_default());
-        let extension = filename.rsplit_once('.').map_or("", |(_, extension)| extension);
-        let fits: &[&str] = match content.as_str() {
-            "import" => &["ova", "qcow2", "raw", "vmdk"],
-            "iso" => &["iso", "img"],
-            _ => &["gz", "xz", "zst"],
-        };
-        if filename.len() > 255 || !fits.contains(&extension) {
-            return Err(Refusal::parameter("filename", "invalid filename or wrong extension"));
-        }
-        let url = value("url").unwrap_or_default();
-        let download = Download { storage: storage.to_owned(), content, filename, url, checksum };
-        Ok(self.begin(turn, request, Work::Download(download)))
-    }
-
-    /// What keeps a download from ending well, as far as can be told without its bytes.
-    pub(super) fn judge_download(&self, download: &Download) -> Result<(), String> {
-        let volid = download.volid();
-        let Some(checksum) = &download.checksum else {
-            if self.volumes.contains_key(&volid) {
-                return Err(format!(
-                    "refusing to override existing file '{}'",
-                    self.path_of(&volid)
-                ));
-            }
-            return reachable(&download.url);
-        };
-        if let Some(there) = self.volumes.get(&volid) {
-            let got = sum(there.url.as_deref().unwrap_or_default());
-            if got != *checksum {
-                return Err(format!(
-                    "checksum mismatch: got '{got}' != expect '{checksum}', aborting"
-                ));
-            }
-            return Ok(());
-        }
-        reachable(&download.url)?;
-        let got = sum(&download.url);
-        if got != *checksum {
-            return Err(format!("checksum mismatch: got '{got}' != expect '{checksum}'"));
-        }
-        Ok(())
-    }
-
-    /// Keeps what was downloaded.
-    pub(super) fn finish_download(
-        &mut self,
-        turn: &mut Turn<'_>,
-        download: &Download,
-        log: &mut Vec<String>,
-    ) {
-        let volid = download.volid();
-        log.push(format!("downloading {} to {}", download.url, self.path_of(&volid)));
-        if self.volumes.contains_key(&volid) {
-            let words = "calculating checksum of existing file...OK, got correct file already, no \
-                         need to download";
-            log.push(words.to_owned());
-            return;
-        }
-        self.made += 1;
-        let format = download.filename.rsplit('.').next().unwrap_or_default();
-        let raw = format == "raw";
-        self.volumes.insert(
-            volid,
-            Volume {
-                storage: download.storage.clone(),
-                vmid: None,
-                content: download.content.clone(),
-                format: format.to_owned(),
-                capacity: IMAGE_CAPACITY,
-                used: if raw { IMAGE_CAPACITY } else { IMAGE_FILE },
-                made: turn.now,
-                serial: self.made,
-                image: None,
-                url: Some(download.url.clone()),
-            },
-        );
-        log.push("download of requested file complete".to_owned());
-    }
-}
-
-impl Download {
-    fn volid(&self) -> String {
-        format!("{}:{}/{}", self.storage, self.content, self.filename)
-    }
-}
-
-/// The check sum of what is behind an address: nothing is really fetched, so it is made from the address.
-fn sum(url: &str) -> String {
-    hex::encode(Sha256::digest(url.as_bytes()))
-}
-
-/// Whether the image factory has something at an address: `/image/<schematic>/v<version>/<file>`.
-fn reachable(url: &str) -> Result<(), String> {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    if host != "factory.talos.dev" {
-        // wget: the name does not resolve from here.
-        return Err("download failed: exit code 4".to_owned());
-    }
-    let path = percent_decode_str(path).decode_utf8_lossy();
-    let pieces: Vec<&str> = path.split('/').collect();
-    let found = match pieces.as_slice() {
-        ["image", schematic, version, file] => {
-            schematic.len() == 64
-                && schematic.chars().all(|c| c.is_ascii_hexdigit())
-                && version.starts_with('v')
-                && file.starts_with("nocloud-")
-        }
-        _ => false,
-    };
-    // wget: the server answered with an error, here 404.
-    if found { Ok(()) } else { Err("download failed: exit code 8".to_owned()) }
-}
-
-fn plain_name(name: &str) -> String {
-    let kept = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' }
-    };
-    name.chars().map(kept).collect()
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::config::Change;
+use super::download::Download;
 use super::form::Parameters;
 use super::reply::{Answer, Refusal};
-use super::storage::Download;
 use super::{Effect, Proxmox, Request, Turn, seconds};
 
 /// How many tasks are remembered; the oldest finished ones go first.

@@ -1,0 +1,98 @@
+//! What a VM is made with, and what is found to differ.
+
+use std::collections::BTreeMap;
+
+use castle_config::example;
+use castle_model::VmId;
+use castle_proxmox::Config;
+
+use super::super::mark::Mark;
+use super::{Difference, difference, parameters};
+
+fn mark() -> Mark {
+    Mark {
+        castle: "blue".parse().unwrap(),
+        incarnation: "0011223344556677".parse().unwrap(),
+        node: "worker-01".parse().unwrap(),
+        vmid: VmId(431),
+    }
+}
+
+#[test]
+fn a_worker_is_made_with_two_disks_and_a_fixed_address() {
+    let spec = example();
+    let worker = spec.workers().next().unwrap();
+    let parameters = parameters(&spec, worker, &mark(), "local:import/talos.qcow2");
+    let shown: Vec<String> = parameters
+        .iter()
+        .filter(|(key, _)| *key != "description")
+        .map(|(key, value)| format!("{key} = {value}"))
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    vmid = 431
+    name = blue-worker-01
+    tags = castle;castle-blue;inc-0011223344556677
+    smbios1 = uuid=4bc7c51d-1010-8718-90a5-60fff2010b51
+    ostype = l26
+    machine = q35
+    bios = ovmf
+    efidisk0 = local-lvm:1,efitype=4m,pre-enrolled-keys=0
+    cpu = host
+    sockets = 1
+    cores = 4
+    memory = 8192
+    balloon = 0
+    scsihw = virtio-scsi-pci
+    scsi0 = local-lvm:0,import-from=local:import/talos.qcow2,discard=on
+    scsi1 = local-lvm:100,discard=on
+    ide2 = local-lvm:cloudinit
+    ipconfig0 = ip=192.168.1.214/24,gw=192.168.1.1
+    nameserver = 192.168.1.1
+    net0 = virtio,bridge=vmbr0
+    boot = order=scsi0
+    onboot = 1
+    agent = 1
+    ");
+}
+
+/// The worker as Proxmox shows it, with some values changed.
+fn shown(changed: &[(&str, &str)]) -> Difference {
+    let spec = example();
+    let worker = spec.workers().next().unwrap();
+    let mut config = BTreeMap::from(
+        [
+            ("cores", "4"),
+            ("memory", "8192"),
+            ("scsi0", "local-lvm:vm-431-disk-1,discard=on,size=40G"),
+            ("scsi1", "local-lvm:vm-431-disk-2,discard=on,size=100G"),
+            ("ipconfig0", "ip=192.168.1.214/24,gw=192.168.1.1"),
+            ("net0", "virtio=BC:24:11:53:94:FD,bridge=vmbr0"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned())),
+    );
+    for (key, value) in changed {
+        config.insert((*key).to_owned(), (*value).to_owned());
+    }
+    difference(&spec, worker, &Config(config))
+}
+
+#[test]
+fn a_vm_as_wanted_differs_in_nothing() {
+    assert_eq!(shown(&[]), Difference::default());
+}
+
+#[test]
+fn what_can_be_mended_is_told_from_what_cannot() {
+    let half_made = shown(&[("scsi0", "local-lvm:vm-431-disk-1,size=1246M"), ("memory", "4096")]);
+    assert!(half_made.fixed.is_empty());
+    assert_eq!(half_made.grow, Some(40));
+    assert_eq!(half_made.words(), "memory is not 8192, the system disk is smaller than 40 GiB");
+
+    let moved = shown(&[
+        ("ipconfig0", "ip=192.168.1.99/24,gw=192.168.1.1"),
+        ("scsi1", "local-lvm:vm-431-disk-2,size=200G"),
+        ("net0", "virtio=BC:24:11:53:94:FD,bridge=vmbr01"),
+    ]);
+    assert_eq!(moved.fixed.len(), 3);
+    assert!(moved.words().contains("its network is not vmbr0"), "{}", moved.words());
+}

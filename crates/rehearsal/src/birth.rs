@@ -1,0 +1,156 @@
+//! What a datacenter is built for: the endpoints and the invented secrets of one castle file.
+
+use std::collections::BTreeMap;
+
+use castle_model::spec::Spec;
+use serde::{Deserialize, Serialize};
+
+use crate::infisical::InfisicalBirth;
+use crate::proxmox::ProxmoxBirth;
+use crate::sources::{FACTORY_HOST, MANIFEST_HOSTS, SourcesBirth};
+use crate::turn::{Dice, Server};
+
+/// The token that every emulated Proxmox knows.
+const TOKEN_ID: &str = "castle@pve!rehearsal";
+
+/// All that a castle file asks of the world around it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Who listens where.
+    pub endpoints: Vec<Endpoint>,
+    /// Proxmox VE.
+    pub proxmox: ProxmoxBirth,
+    /// Infisical.
+    pub infisical: InfisicalBirth,
+    /// Image factory, manifests, Git.
+    pub sources: SourcesBirth,
+}
+
+/// A server with a fixed address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Who answers.
+    pub server: Server,
+}
+
+impl Birth {
+    /// What a castle file asks for. Every secret is invented, from the seed.
+    #[must_use]
+    pub fn of(spec: &Spec, seed: u64) -> Self {
+        let mut secrets: BTreeMap<String, String> = spec
+            .required_secrets()
+            .into_iter()
+            .map(|key| (key.clone(), invent(seed, &key)))
+            .collect();
+        let token_secret = uuid(seed, &spec.platform.token_secret.0);
+        secrets.insert(spec.platform.token_id.0.clone(), TOKEN_ID.to_owned());
+        secrets.insert(spec.platform.token_secret.0.clone(), token_secret.clone());
+        let git_token = spec.gitops.token.as_ref().and_then(|key| secrets.get(&key.0)).cloned();
+        Self {
+            seed,
+            endpoints: endpoints(spec),
+            proxmox: ProxmoxBirth {
+                node: spec.platform.node.clone(),
+                storage: spec.platform.storage.clone(),
+                image_storage: spec.platform.image_storage.clone(),
+                bridge: spec.platform.bridge.clone(),
+                token_id: TOKEN_ID.to_owned(),
+                token_secret,
+            },
+            infisical: InfisicalBirth {
+                host: spec.secrets.host.clone(),
+                project: spec.secrets.project.clone(),
+                environment: spec.secrets.environment.clone(),
+                path: spec.secrets.path.clone(),
+                client_id: uuid(seed, "infisical client id"),
+                client_secret: invent(seed, "infisical client secret"),
+                secrets,
+            },
+            sources: SourcesBirth {
+                seed,
+                url: spec.gitops.url.clone(),
+                branch: spec.gitops.branch.clone(),
+                path: spec.gitops.path.clone(),
+                token: git_token,
+            },
+        }
+    }
+
+    /// Whether another castle file asks for something that is not here.
+    pub(crate) fn lacks(&self, other: &Self) -> bool {
+        let mut together = self.clone();
+        together.ensure(other);
+        together != *self
+    }
+
+    /// Takes over what another castle file asks for; endpoints that were there stay.
+    pub(crate) fn ensure(&mut self, other: &Self) {
+        let mut endpoints = self.endpoints.clone();
+        for endpoint in &other.endpoints {
+            let place = |e: &Endpoint| e.host == endpoint.host && e.port == endpoint.port;
+            endpoints.retain(|e| !place(e) || e == endpoint);
+            if !endpoints.iter().any(place) {
+                endpoints.push(endpoint.clone());
+            }
+        }
+        *self = Self { seed: self.seed, endpoints, ..other.clone() };
+    }
+}
+
+/// Host and port of an `https` address; the port is 443 unless it says otherwise.
+#[must_use]
+pub fn host_and_port(url: &str) -> Option<(String, u16)> {
+    let uri: http::Uri = url.parse().ok()?;
+    Some((uri.host()?.to_owned(), uri.port_u16().unwrap_or(443)))
+}
+
+fn endpoints(spec: &Spec) -> Vec<Endpoint> {
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    let mut add = |place: Option<(String, u16)>, server| {
+        let Some((host, port)) = place else { return };
+        if !endpoints.iter().any(|e| e.host == host && e.port == port) {
+            endpoints.push(Endpoint { host, port, server });
+        }
+    };
+    add(host_and_port(&spec.platform.endpoint), Server::Proxmox);
+    add(host_and_port(&spec.secrets.host), Server::Infisical);
+    add(Some((FACTORY_HOST.to_owned(), 443)), Server::Sources);
+    for host in MANIFEST_HOSTS {
+        add(Some((host.to_owned(), 443)), Server::Sources);
+    }
+    if spec.gitops.enabled {
+        add(host_and_port(&spec.gitops.url), Server::Sources);
+    }
+    endpoints
+}
+
+/// A generator for one purpose, so that adding a purpose never changes another's values.
+pub(crate) fn dice_for(seed: u64, purpose: &str) -> Dice {
+    let folded = purpose.bytes().fold(seed ^ 0x6361_7374_6c65_2121, |sum, b| {
+        (sum ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut dice = Dice::new(folded);
+    // The fold is weak at its end; one turn of the generator mixes it.
+    Dice::new(dice.next_u64())
+}
+
+fn invent(seed: u64, key: &str) -> String {
+    let mut bytes = [0; 20];
+    dice_for(seed, key).fill(&mut bytes);
+    hex::encode(bytes)
+}
+
+fn uuid(seed: u64, purpose: &str) -> String {
+    let mut bytes = [0; 16];
+    dice_for(seed, purpose).fill(&mut bytes);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = hex::encode(bytes);
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

@@ -1,0 +1,209 @@
+//! Gives the datacenter addresses, TLS and time: whoever dials through it speaks to real servers over real wires.
+//!
+//! ```text
+//!  client --dial--> Dialer --pipe--> connection task --TLS, HTTP/1, HTTP/2--> Shared::request --> Datacenter::input
+//!                                                                                  |                  |
+//!  clock, entropy, roots                                      driver: first due effect at its time    log, then reply
+//! ```
+//! All of it lives on one current-thread runtime with a paused clock. The world is behind a lock that is never
+//! held over an await.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use castle_model::Secret;
+use castle_model::spec::Spec;
+use castle_wire::{Clock, Dialer, Entropy, World};
+use rustls_pki_types::CertificateDer;
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+use crate::birth::Birth;
+use crate::store::{Store, StoreError};
+use crate::trace::Request;
+use crate::world::{Datacenter, Input};
+
+mod dial;
+mod serve;
+mod shared;
+mod supply;
+mod tls;
+
+use dial::HostDialer;
+use shared::Shared;
+use supply::{HostClock, HostEntropy};
+use tls::Certificates;
+
+/// Why a datacenter cannot be hosted.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// Its folder cannot be used.
+    #[error("the rehearsal's world cannot be opened")]
+    Store(#[from] StoreError),
+    /// The certificates of its servers cannot be made.
+    #[error("the certificates of the rehearsal's servers cannot be made")]
+    Tls(#[from] tls::IdentityError),
+}
+
+/// The runtime that a rehearsal lives on: one thread, and a clock that jumps when nothing is left to do.
+///
+/// # Errors
+/// If the operating system refuses.
+pub fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()
+}
+
+/// A running datacenter. Dropping it is like pulling the plug: what was answered is kept, nothing more.
+pub struct Host {
+    shared: Arc<Shared>,
+    entropy: Arc<HostEntropy>,
+}
+
+impl Host {
+    /// Hosts the world in a folder, or a passing one in memory. A world that exists is taken as it is, and what
+    /// the castle file names beyond it is added; the seed is then the one it was born with.
+    ///
+    /// Must be called on the runtime that the rehearsal runs on.
+    ///
+    /// # Errors
+    /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
+    pub fn open(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
+        let (store, datacenter) = match folder {
+            None => (None, Datacenter::new(Birth::of(spec, seed))),
+            Some(folder) => {
+                let (store, datacenter) =
+                    Store::open(folder, || Datacenter::new(Birth::of(spec, seed)))?;
+                (Some(store), datacenter)
+            }
+        };
+        let wanted = Birth::of(spec, datacenter.birth.seed);
+        let birth = datacenter.birth.lacks(&wanted).then(|| Box::new(wanted));
+        let certificates = Certificates::new(datacenter.birth.seed)?;
+        let shared = Shared::new(datacenter, store, certificates);
+        shared.input(&Input::Open { birth });
+        if let Some(error) = shared.take_trouble() {
+            return Err(error.into());
+        }
+        let (seed, opens) = shared.read(|world| (world.birth.seed, world.opens));
+        let entropy = Arc::new(HostEntropy::new(seed, opens));
+        Ok(Self { shared: Arc::new(shared), entropy })
+    }
+
+    /// The outside, as castle sees it when this datacenter is all there is.
+    #[must_use]
+    pub fn world(&self) -> World {
+        World {
+            dialer: self.dialer(),
+            clock: self.clock(),
+            entropy: self.entropy(),
+            roots: Arc::new(self.roots()),
+        }
+    }
+
+    /// Opens connections into the datacenter.
+    #[must_use]
+    pub fn dialer(&self) -> Arc<dyn Dialer> {
+        Arc::new(HostDialer { shared: self.shared.clone() })
+    }
+
+    /// The datacenter's time of day.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(HostClock { time: self.shared.time })
+    }
+
+    /// Randomness from the world's seed, different in each process that opens the world.
+    #[must_use]
+    pub fn entropy(&self) -> Arc<dyn Entropy> {
+        self.entropy.clone()
+    }
+
+    /// The authority that issues the certificates of the servers with public names.
+    #[must_use]
+    pub fn roots(&self) -> Vec<CertificateDer<'static>> {
+        vec![self.shared.certificates.root()]
+    }
+
+    /// The SHA-256 fingerprint of Proxmox' certificate, 64 lower-case hexadecimal digits.
+    ///
+    /// # Errors
+    /// If its certificate cannot be made.
+    pub fn proxmox_fingerprint(&self) -> Result<String, HostError> {
+        let host = self.shared.proxmox_host();
+        Ok(self.shared.certificates.fingerprint(&host)?)
+    }
+
+    /// Client id and client secret of the Infisical identity that the castle uses.
+    #[must_use]
+    pub fn credentials(&self) -> (Secret, Secret) {
+        self.shared.read(|datacenter| {
+            let birth = &datacenter.birth.infisical;
+            (Secret::new(birth.client_id.clone()), Secret::new(birth.client_secret.clone()))
+        })
+    }
+
+    /// Changing calls by server since this process opened the world; logins and dry runs do not count.
+    #[must_use]
+    pub fn mutations(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for request in self.requests().iter().filter(|request| request.counted) {
+            let server = request.server.split('/').next().unwrap_or_default();
+            *counts.entry(server.to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The requests that the servers have seen since this process opened the world.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests()
+    }
+
+    /// The hash over all requests and effects since this process opened the world.
+    #[must_use]
+    pub fn trace_hash(&self) -> String {
+        self.shared.trace_hash()
+    }
+
+    /// Virtual milliseconds since the world's birth.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.shared.time.now()
+    }
+
+    /// Reads from the datacenter as it is.
+    pub fn read<T>(&self, look: impl FnOnce(&Datacenter) -> T) -> T {
+        self.shared.read(look)
+    }
+
+    /// Delivers effects when they are due, one at a time, for as long as it is polled. Without it, effects come
+    /// only with the next request.
+    pub fn run_driver(&self) -> impl Future<Output = ()> + Send + 'static {
+        shared::drive(self.shared.clone())
+    }
+
+    /// Runs the driver as a task of the host, which ends with it.
+    pub fn spawn_driver(&self) {
+        self.shared.spawn(shared::drive(self.shared.clone()));
+    }
+
+    /// Ends the datacenter's day: writes a snapshot, so that the next process starts fast and at this moment.
+    ///
+    /// # Errors
+    /// If it cannot be written now, or some input could not be written before.
+    pub fn close(self) -> Result<(), HostError> {
+        Ok(self.shared.close()?)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.shared.unplug();
+    }
+}
+
+#[cfg(test)]
+mod tests;

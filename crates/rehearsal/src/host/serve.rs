@@ -1,0 +1,222 @@
+//! One connection: real TLS, then HTTP/1 or HTTP/2 as the real server speaks it, until the world breaks it off.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::stream;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::ext::ReasonPhrase;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::DuplexStream;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::dial::pause;
+use super::shared::{CallDoor, Shared};
+use crate::kubernetes::WatchCursor;
+use crate::talos;
+use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
+
+/// The largest request that a server takes.
+const BODY_MAX: usize = 16 * 1024 * 1024;
+
+/// Who was reached.
+#[derive(Debug, Clone)]
+pub(super) enum Target {
+    /// A server with a name.
+    Endpoint { server: Server, host: String },
+    /// A listener of a machine, at its own address or a shared one.
+    Machine { vmid: u32, listen: Listen, address: Ipv4Addr, port: u16 },
+}
+
+/// Serves one connection to its end.
+pub(super) async fn connection(shared: Arc<Shared>, target: Target, stream: DuplexStream) {
+    let (listen, generation) = match &target {
+        Target::Endpoint { .. } => (None, None),
+        Target::Machine { vmid, listen, .. } => {
+            let identity = shared.read(|world| world.talos.identity(*vmid, *listen));
+            (Some(*listen), identity.map(|identity| identity.generation))
+        }
+    };
+    let served = serve(shared.clone(), target.clone(), stream);
+    tokio::select! {
+        biased;
+        () = broken(&shared, &target, listen, generation) => {}
+        () = served => {}
+    }
+}
+
+/// Ends when the listener that the connection was made to is not the same any more.
+async fn broken(shared: &Shared, target: &Target, listen: Option<Listen>, generation: Option<u64>) {
+    let Target::Machine { vmid, address, port, .. } = target else {
+        return std::future::pending().await;
+    };
+    loop {
+        let changed = shared.machines_changed();
+        let same = shared.read(|world| {
+            let now = world.talos.listen(*address, *port);
+            now == listen
+                && now.and_then(|now| world.talos.identity(*vmid, now)).map(|i| i.generation)
+                    == generation
+        });
+        if !same {
+            return;
+        }
+        changed.await;
+    }
+}
+
+async fn serve(shared: Arc<Shared>, target: Target, stream: DuplexStream) {
+    let identity = match &target {
+        Target::Endpoint { .. } => None,
+        Target::Machine { vmid, listen, .. } => {
+            shared.read(|world| world.talos.identity(*vmid, *listen))
+        }
+    };
+    // A server without a usable certificate, or a handshake that fails, just ends: the client has the reason.
+    let Ok(config) = shared.certificates.config(&target, identity.as_ref(), shared.time) else {
+        return;
+    };
+    let Ok(tls) = TlsAcceptor::from(config).accept(stream).await else { return };
+    let (_, session) = tls.get_ref();
+    let peer = session.peer_certificates().and_then(|chain| peer(chain.first()?));
+    let h2 = session.alpn_protocol() == Some(b"h2");
+    let tasks = Tasks(shared.clone());
+    let service =
+        service_fn(move |request| answer(shared.clone(), target.clone(), peer.clone(), request));
+    let io = TokioIo::new(tls);
+    // How a connection ends is the client's to tell.
+    if h2 {
+        let mut server = hyper::server::conn::http2::Builder::new(tasks);
+        drop(server.auto_date_header(false).serve_connection(io, service).await);
+    } else {
+        let mut server = hyper::server::conn::http1::Builder::new();
+        drop(server.auto_date_header(false).serve_connection(io, service).await);
+    }
+}
+
+/// Runs the streams of an HTTP/2 connection as tasks of the host.
+#[derive(Clone)]
+struct Tasks(Arc<Shared>);
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    target: Target,
+    peer: Option<Peer>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, io::Error> {
+    let (server, host) = match target {
+        Target::Endpoint { server, host } => (server, host),
+        Target::Machine { listen: Listen::KubeApi { .. }, address, .. } => {
+            (Server::Kubernetes, address.to_string())
+        }
+        Target::Machine { vmid, listen, .. } => {
+            return Ok(machine(shared, vmid, listen, peer, request).await);
+        }
+    };
+    let Some(call) = read(host, peer, request).await else {
+        let mut refused = Response::new(Body::empty());
+        *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+        return Ok(refused);
+    };
+    // No answer: the world has ended, and the connection with it.
+    let (reply, delay) =
+        shared.request(server, call).ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    pause(delay).await;
+    response(shared, reply)
+}
+
+async fn machine(
+    shared: Arc<Shared>,
+    vmid: u32,
+    listen: Listen,
+    peer: Option<Peer>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    pause(shared.near()).await;
+    let path = request.uri().path().to_owned();
+    let door = Arc::new(CallDoor::new(shared.clone()));
+    let routes = talos::service::routes(door.clone(), vmid, listen, peer);
+    let response =
+        routes.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {});
+    shared.note_call(vmid, &path, response.status().as_u16(), door.counted());
+    response
+}
+
+async fn read(host: String, peer: Option<Peer>, request: Request<Incoming>) -> Option<HttpCall> {
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, BODY_MAX).collect().await.ok()?.to_bytes().to_vec();
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    Some(HttpCall {
+        method: head.method.as_str().to_owned(),
+        host,
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        headers: head.headers.iter().map(|(n, v)| (n.as_str().to_owned(), text(v))).collect(),
+        body,
+        peer,
+    })
+}
+
+fn response(shared: Arc<Shared>, reply: HttpReply) -> Result<Response<Body>, io::Error> {
+    let body = match reply.body {
+        HttpBody::Whole(bytes) => Body::from(bytes),
+        HttpBody::Watch(cursor) => Body::new(watch(shared, cursor)),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(reply.status).map_err(io::Error::other)?;
+    for (name, value) in reply.headers {
+        let name = HeaderName::try_from(name).map_err(io::Error::other)?;
+        response
+            .headers_mut()
+            .append(name, HeaderValue::try_from(value).map_err(io::Error::other)?);
+    }
+    if let Some(reason) = reply.reason {
+        let reason = ReasonPhrase::try_from(Bytes::from(reason)).map_err(io::Error::other)?;
+        response.extensions_mut().insert(reason);
+    }
+    Ok(response)
+}
+
+/// The lines of a watch, as the world brings them.
+fn watch(
+    shared: Arc<Shared>,
+    cursor: WatchCursor,
+) -> StreamBody<impl futures::Stream<Item = Result<Frame<Bytes>, io::Error>>> {
+    StreamBody::new(stream::unfold((shared, cursor), |(shared, mut cursor)| async move {
+        loop {
+            let changed = shared.changed();
+            let lines = shared.read(|world| world.kubernetes.watch_lines(&mut cursor))?;
+            if !lines.is_empty() {
+                return Some((Ok(Frame::data(Bytes::from(lines.concat()))), (shared, cursor)));
+            }
+            changed.await;
+        }
+    }))
+}
+
+/// Whom a verified client certificate names.
+fn peer(certificate: &[u8]) -> Option<Peer> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let subject = certificate.subject();
+    let text = |name: &x509_parser::x509::AttributeTypeAndValue<'_>| {
+        name.as_str().unwrap_or_default().to_owned()
+    };
+    Some(Peer {
+        common_name: subject.iter_common_name().map(text).next().unwrap_or_default(),
+        organizations: subject.iter_organization().map(text).collect(),
+    })
+}

@@ -1,0 +1,329 @@
+//! What all connections share: the world behind its lock, its log, its clock and the tasks that serve it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::supply::VirtualTime;
+use super::tls::Certificates;
+use crate::birth::dice_for;
+use crate::store::{Store, StoreError};
+use crate::talos;
+use crate::trace::{Request, Trace};
+use crate::turn::{Dice, Door, HttpCall, HttpReply, Server};
+use crate::world::{Answer, Datacenter, Input, Output};
+
+/// How long servers take to answer, in milliseconds: shortest, usual, longest. In one building it is quick.
+const NEAR: (u64, u64, u64) = (2, 4, 8);
+/// The same for servers across the internet.
+const FAR: (u64, u64, u64) = (60, 120, 400);
+/// Proxmox makes everybody wait who could not prove who he is.
+const DENIED: u64 = 3_000;
+
+pub(super) struct Shared {
+    pub(super) time: VirtualTime,
+    pub(super) certificates: Certificates,
+    state: Mutex<State>,
+    changed: Arc<Notify>,
+    machines: Arc<Notify>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+struct State {
+    datacenter: Datacenter,
+    store: Option<Store>,
+    trace: Trace,
+    latency: Dice,
+    /// Why the world is not spoken for any more.
+    ended: Option<Ended>,
+}
+
+enum Ended {
+    Closed,
+    Trouble(Option<StoreError>),
+}
+
+impl Shared {
+    pub(super) fn new(
+        datacenter: Datacenter,
+        store: Option<Store>,
+        certificates: Certificates,
+    ) -> Self {
+        let latency = dice_for(datacenter.birth.seed, &format!("latency {}", datacenter.opens));
+        Self {
+            time: VirtualTime::from(datacenter.now),
+            certificates,
+            changed: Arc::default(),
+            machines: Arc::default(),
+            tasks: Mutex::default(),
+            state: Mutex::new(State {
+                datacenter,
+                store,
+                trace: Trace::default(),
+                latency,
+                ended: None,
+            }),
+        }
+    }
+
+    /// Puts an input to the world and logs it if it changed something; nothing once the world has ended.
+    pub(super) fn input(&self, input: &Input) -> Option<Output> {
+        let mut state = self.state();
+        let output = self.apply(&mut state, input);
+        drop(state);
+        self.notify(output.as_ref());
+        output
+    }
+
+    /// Puts a request to a server, and says how long the answer takes.
+    pub(super) fn request(&self, server: Server, call: HttpCall) -> Option<(HttpReply, Duration)> {
+        let (method, path) = (call.method.clone(), call.path.clone());
+        let mut state = self.state();
+        let output = self.apply(&mut state, &Input::Http { server, call })?;
+        let counted = output.counted;
+        let Answer::Http(reply) = &output.answer else { return None };
+        let status = reply.status;
+        let at = self.time.now();
+        state.trace.request(Request {
+            at,
+            server: server.name().to_owned(),
+            method,
+            path,
+            status,
+            counted,
+        });
+        let delay = match (server, status) {
+            (Server::Proxmox, 401) => DENIED,
+            (Server::Infisical | Server::Sources, _) => state.latency.triangular(FAR),
+            _ => state.latency.triangular(NEAR),
+        };
+        drop(state);
+        self.notify(Some(&output));
+        match output.answer {
+            Answer::Http(reply) => Some((reply, Duration::from_millis(delay))),
+            _ => None,
+        }
+    }
+
+    /// Notes a gRPC call to a machine, which [`Door::call`] carried out.
+    pub(super) fn note_call(&self, vmid: u32, path: &str, status: u16, counted: bool) {
+        let at = self.time.now();
+        self.state().trace.request(Request {
+            at,
+            server: format!("talos/{vmid}"),
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            status,
+            counted,
+        });
+    }
+
+    /// How long a machine takes to answer.
+    pub(super) fn near(&self) -> Duration {
+        Duration::from_millis(self.state().latency.triangular(NEAR))
+    }
+
+    fn apply(&self, state: &mut State, input: &Input) -> Option<Output> {
+        let at = self.time.now();
+        // Whatever was due before now has happened, whether or not a driver runs.
+        while state.datacenter.queue.first_due().is_some_and(|due| due < at) {
+            let output = Self::apply_at(state, at, &Input::Fire)?;
+            self.notify(Some(&output));
+        }
+        Self::apply_at(state, at, input)
+    }
+
+    fn apply_at(state: &mut State, now: u64, input: &Input) -> Option<Output> {
+        if state.ended.is_some() {
+            return None;
+        }
+        let at = match input {
+            Input::Fire => state.datacenter.queue.first_due()?,
+            _ => now,
+        };
+        let output = state.datacenter.input(at, input);
+        if let Answer::Fired(part) = output.answer {
+            state.trace.effect(at, part);
+        }
+        if !output.changed {
+            return Some(output);
+        }
+        let State { store, datacenter, .. } = state;
+        let kept = store.as_mut().map_or(Ok(()), |store| {
+            store.append(at, input)?;
+            if store.wants_snapshot() { store.snapshot(datacenter) } else { Ok(()) }
+        });
+        match kept {
+            Ok(()) => Some(output),
+            Err(error) => {
+                // The world on disk is behind: nobody may hear of a change that could be forgotten.
+                state.ended = Some(Ended::Trouble(Some(error)));
+                None
+            }
+        }
+    }
+
+    fn notify(&self, output: Option<&Output>) {
+        let Some(output) = output else { return };
+        if output.changed {
+            self.changed.notify_waiters();
+        }
+        if output.machines {
+            self.machines.notify_waiters();
+        }
+    }
+
+    pub(super) fn read<T>(&self, look: impl FnOnce(&Datacenter) -> T) -> T {
+        look(&self.state().datacenter)
+    }
+
+    /// A future that ends after the next change, counted from now.
+    pub(super) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.changed.clone().notified_owned()
+    }
+
+    /// A future that ends after the next change of a machine's listeners, counted from now.
+    pub(super) fn machines_changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.machines.clone().notified_owned()
+    }
+
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.state().trace.requests().to_vec()
+    }
+
+    pub(super) fn trace_hash(&self) -> String {
+        self.state().trace.hash()
+    }
+
+    pub(super) fn proxmox_host(&self) -> String {
+        self.read(|datacenter| {
+            let mut endpoints = datacenter.birth.endpoints.iter();
+            endpoints.find(|e| e.server == Server::Proxmox).map(|e| e.host.clone())
+        })
+        .unwrap_or_default()
+    }
+
+    /// Runs a task until the host ends.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished ones are forgotten here, or a long rehearsal would keep them all.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Why the log could not be written, if so.
+    pub(super) fn take_trouble(&self) -> Option<StoreError> {
+        match &mut self.state().ended {
+            Some(Ended::Trouble(error)) => error.take(),
+            _ => None,
+        }
+    }
+
+    /// Ends the world with a snapshot.
+    pub(super) fn close(&self) -> Result<(), StoreError> {
+        if let Some(error) = self.take_trouble() {
+            return Err(error);
+        }
+        let mut state = self.state();
+        if state.ended.is_some() {
+            return Ok(());
+        }
+        state.ended = Some(Ended::Closed);
+        let now = self.time.now();
+        state.datacenter.rest(now);
+        let State { store, datacenter, .. } = &mut *state;
+        store.take().map_or(Ok(()), |mut store| store.snapshot(datacenter))
+    }
+
+    /// Ends the world as it is and cuts all connections.
+    pub(super) fn unplug(&self) {
+        let mut state = self.state();
+        state.ended.get_or_insert(Ended::Closed);
+        state.store = None;
+        drop(state);
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.abort_all();
+        tasks.detach_all();
+    }
+
+    /// A panic while the lock was held is reported where it happened; the world itself is still whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The way from one gRPC call into the world.
+pub(super) struct CallDoor {
+    shared: Arc<Shared>,
+    /// Whether the call counted as a change.
+    counted: AtomicBool,
+}
+
+impl CallDoor {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, counted: AtomicBool::new(false) }
+    }
+
+    pub(super) fn counted(&self) -> bool {
+        self.counted.load(Ordering::Relaxed)
+    }
+}
+
+impl Door for CallDoor {
+    fn call(&self, vmid: u32, call: talos::Call) -> Result<talos::Reply, talos::Refusal> {
+        let output = self.shared.input(&Input::Talos { vmid, call });
+        if output.as_ref().is_some_and(|output| output.counted) {
+            self.counted.store(true, Ordering::Relaxed);
+        }
+        match output.map(|output| output.answer) {
+            Some(Answer::Talos(answer)) => answer,
+            _ => Err(talos::Refusal::gone()),
+        }
+    }
+
+    fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.shared.changed())
+    }
+}
+
+/// Delivers effects when they are due.
+pub(super) async fn drive(shared: Arc<Shared>) {
+    loop {
+        let changed = shared.changed();
+        let Some(due) = shared.read(|datacenter| datacenter.queue.first_due()) else {
+            changed.await;
+            continue;
+        };
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(shared.time.instant(due)) => {
+                if shared.input_due().is_none() {
+                    return;
+                }
+                // Whoever waits for a change sees this one before the next.
+                tokio::task::yield_now().await;
+            }
+            () = changed => {}
+        }
+    }
+}
+
+impl Shared {
+    /// Fires the first effect if it is due, and says nothing once the world has ended.
+    fn input_due(&self) -> Option<()> {
+        let now = self.time.now();
+        let mut state = self.state();
+        if state.datacenter.queue.first_due().is_none_or(|due| due > now) {
+            return Some(());
+        }
+        let output = Self::apply_at(&mut state, now, &Input::Fire)?;
+        drop(state);
+        self.notify(Some(&output));
+        Some(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Time and randomness for whoever lives in the rehearsal.
+
+use std::sync::{Mutex, PoisonError};
+
+use castle_model::time::Moment;
+use castle_wire::{Clock, Entropy};
+
+use crate::birth::dice_for;
+use crate::turn::Dice;
+
+/// The moment of a world's birth: 2026-02-02T00:00:00Z.
+pub(super) const EPOCH: Moment = Moment(1_769_990_400_000);
+
+/// RSA keys that protect nothing: see `keys/README.md`.
+const RSA_POOL: [&[u8]; 4] = [
+    include_bytes!("../keys/rehearsal-only-1.der"),
+    include_bytes!("../keys/rehearsal-only-2.der"),
+    include_bytes!("../keys/rehearsal-only-3.der"),
+    include_bytes!("../keys/rehearsal-only-4.der"),
+];
+
+/// Virtual time: where the world rested, plus what tokio's clock has run since.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VirtualTime {
+    rested: u64,
+    began: tokio::time::Instant,
+}
+
+impl VirtualTime {
+    pub(super) fn from(rested: u64) -> Self {
+        Self { rested, began: tokio::time::Instant::now() }
+    }
+
+    /// Milliseconds since the world's birth.
+    pub(super) fn now(&self) -> u64 {
+        self.rested + u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// When tokio's clock will show a moment of the world.
+    pub(super) fn instant(&self, at: u64) -> tokio::time::Instant {
+        self.began + std::time::Duration::from_millis(at.saturating_sub(self.rested))
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment(EPOCH.0 + self.now())
+    }
+}
+
+/// The time of day in the datacenter.
+pub(super) struct HostClock {
+    pub(super) time: VirtualTime,
+}
+
+impl Clock for HostClock {
+    fn now(&self) -> Moment {
+        self.time.moment()
+    }
+}
+
+/// Seeded randomness.
+pub(super) struct HostEntropy {
+    dice: Mutex<Dice>,
+}
+
+impl HostEntropy {
+    /// Two processes never draw the same, or a rebirth would repeat the incarnation before it.
+    pub(super) fn new(seed: u64, opens: u64) -> Self {
+        Self { dice: Mutex::new(dice_for(seed, &format!("entropy {opens}"))) }
+    }
+}
+
+impl Entropy for HostEntropy {
+    fn fill(&self, buffer: &mut [u8]) {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner).fill(buffer);
+    }
+
+    fn rsa_4096(&self) -> Vec<u8> {
+        let drawn = self.dice.lock().unwrap_or_else(PoisonError::into_inner).below(4);
+        RSA_POOL[usize::try_from(drawn).unwrap_or(0)].to_vec()
+    }
+}

@@ -1,0 +1,258 @@
+//! Certificates of the emulated servers: made from the world's seed, so that they are the same in each process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use castle_model::Secret;
+use castle_wire::tls::{TlsError, certificates, private_key};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PKCS_ED25519, SanType, SerialNumber,
+};
+use rustls::crypto::aws_lc_rs;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::time_provider::TimeProvider;
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use super::serve::Target;
+use super::supply::VirtualTime;
+use crate::birth::dice_for;
+use crate::turn::{Listen, ServerIdentity};
+
+/// The fixed part of an Ed25519 private key in PKCS#8 (RFC 8410); 32 bytes of key follow.
+const ED25519_PREFIX: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
+
+/// Why a server has no certificate.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// It cannot be issued.
+    #[error("a certificate for {whose} cannot be issued")]
+    Issue {
+        /// For whom.
+        whose: String,
+        /// Why not.
+        source: rcgen::Error,
+    },
+    /// The authority that a machine was given cannot be used.
+    #[error("the authority of {whose} cannot be used")]
+    Authority {
+        /// Whose.
+        whose: String,
+        /// Why not.
+        source: TlsError,
+    },
+    /// rustls refuses it.
+    #[error("the TLS of {whose} cannot be set up")]
+    Refused {
+        /// Whose.
+        whose: String,
+        /// Why not.
+        source: rustls::Error,
+    },
+    /// The verifier of client certificates refuses its authority.
+    #[error("the clients' authority of {whose} cannot be used")]
+    Clients {
+        /// Whose.
+        whose: String,
+        /// Why not.
+        source: rustls::server::VerifierBuilderError,
+    },
+}
+
+/// The authority of the public servers, and every configuration made so far.
+pub(super) struct Certificates {
+    seed: u64,
+    root: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+    made: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
+}
+
+/// A certificate chain and its key.
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+impl Certificates {
+    pub(super) fn new(seed: u64) -> Result<Self, IdentityError> {
+        let name = "Castle rehearsal root";
+        let wrong = |source| IdentityError::Issue { whose: name.to_owned(), source };
+        let key = key(seed, name).map_err(wrong)?;
+        let mut wanted = params(name, Vec::new(), seed);
+        wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        wanted.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        wanted.extended_key_usages = Vec::new();
+        let root = wanted.self_signed(&key).map_err(wrong)?.der().clone();
+        Ok(Self { seed, root, issuer: Issuer::new(wanted, key), made: Mutex::default() })
+    }
+
+    pub(super) fn root(&self) -> CertificateDer<'static> {
+        self.root.clone()
+    }
+
+    /// The SHA-256 fingerprint of the certificate that a named server shows.
+    pub(super) fn fingerprint(&self, host: &str) -> Result<String, IdentityError> {
+        let (chain, _) = self.public(host)?;
+        Ok(chain.first().map(|leaf| hex::encode(Sha256::digest(leaf))).unwrap_or_default())
+    }
+
+    /// The TLS side of a server; a machine's is made anew when its identity changes.
+    pub(super) fn config(
+        &self,
+        target: &Target,
+        identity: Option<&ServerIdentity>,
+        time: VirtualTime,
+    ) -> Result<Arc<ServerConfig>, IdentityError> {
+        let name = match (target, identity) {
+            (Target::Machine { vmid, listen, .. }, Some(identity)) => {
+                format!("machine {vmid} {listen:?} {}", digest(identity))
+            }
+            (Target::Machine { vmid, .. }, None) => format!("machine {vmid}"),
+            (Target::Endpoint { host, .. }, _) => host.clone(),
+        };
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = made.get(&name) {
+            return Ok(config.clone());
+        }
+        let demands = matches!(target, Target::Machine { listen: Listen::Secure { .. }, .. });
+        let own = match (target, identity) {
+            (Target::Endpoint { host, .. }, _) => self.public(host)?,
+            (_, Some(identity)) => self.machine(&name, identity)?,
+            (_, None) => self.public(&name)?,
+        };
+        let clients = identity.and_then(|identity| identity.client_authority.as_deref());
+        let mut config = server_config(&name, own, clients.map(|pem| (pem, demands)), time)?;
+        config.alpn_protocols = target.protocols().iter().map(|p| p.to_vec()).collect();
+        let config = Arc::new(config);
+        made.insert(name, config.clone());
+        Ok(config)
+    }
+
+    fn public(&self, host: &str) -> Result<Identity, IdentityError> {
+        let wrong = |source| IdentityError::Issue { whose: host.to_owned(), source };
+        let key = key(self.seed, host).map_err(wrong)?;
+        let san = match host.parse() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) => SanType::DnsName(host.try_into().map_err(wrong)?),
+        };
+        let leaf =
+            params(host, vec![san], self.seed).signed_by(&key, &self.issuer).map_err(wrong)?;
+        Ok((vec![leaf.der().clone()], private(&key)))
+    }
+
+    fn machine(&self, name: &str, identity: &ServerIdentity) -> Result<Identity, IdentityError> {
+        let wrong = |source| IdentityError::Issue { whose: name.to_owned(), source };
+        let key = key(self.seed, name).map_err(wrong)?;
+        let mut sans = Vec::new();
+        for dns in &identity.names {
+            sans.push(SanType::DnsName(dns.as_str().try_into().map_err(wrong)?));
+        }
+        sans.extend(identity.addresses.iter().map(|address| SanType::IpAddress((*address).into())));
+        let wanted = params(&identity.common_name, sans, self.seed);
+        let leaf = match &identity.authority {
+            None => wanted.self_signed(&key).map_err(wrong)?,
+            Some(authority) => {
+                let unreadable =
+                    |source| IdentityError::Authority { whose: name.to_owned(), source };
+                let signer =
+                    private_key(&Secret::new(authority.key.clone())).map_err(unreadable)?;
+                let signer = KeyPair::try_from(&signer).map_err(wrong)?;
+                let issuer =
+                    Issuer::from_ca_cert_pem(&authority.certificate, signer).map_err(wrong)?;
+                wanted.signed_by(&key, &issuer).map_err(wrong)?
+            }
+        };
+        Ok((vec![leaf.der().clone()], private(&key)))
+    }
+}
+
+fn server_config(
+    name: &str,
+    (chain, key): Identity,
+    clients: Option<(&str, bool)>,
+    time: VirtualTime,
+) -> Result<ServerConfig, IdentityError> {
+    let refused = |source| IdentityError::Refused { whose: name.to_owned(), source };
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_details(provider.clone(), Arc::new(WorldTime(time)))
+        .with_safe_default_protocol_versions()
+        .map_err(refused)?;
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some((pem, demanded)) => {
+            let unreadable = |source| IdentityError::Authority { whose: name.to_owned(), source };
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(pem, "the clients' authority").map_err(unreadable)? {
+                roots.add(certificate).map_err(refused)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = if demanded { verifier } else { verifier.allow_unauthenticated() };
+            let unusable = |source| IdentityError::Clients { whose: name.to_owned(), source };
+            builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(refused)?;
+    // A resumed session would skip the certificates, and they are half of what is rehearsed.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// A key for one purpose, the same in each process.
+fn key(seed: u64, purpose: &str) -> Result<KeyPair, rcgen::Error> {
+    let mut der = ED25519_PREFIX.to_vec();
+    let mut bytes = [0; 32];
+    dice_for(seed, &format!("key of {purpose}")).fill(&mut bytes);
+    der.extend(bytes);
+    KeyPair::from_pkcs8_der_and_sign_algo(&PrivatePkcs8KeyDer::from(der), &PKCS_ED25519)
+}
+
+fn private(key: &KeyPair) -> PrivateKeyDer<'static> {
+    PrivatePkcs8KeyDer::from(key.serialize_der()).into()
+}
+
+fn params(name: &str, sans: Vec<SanType>, seed: u64) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let mut serial = [0; 8];
+    dice_for(seed, &format!("serial of {name}")).fill(&mut serial);
+    serial[0] &= 0x7f;
+    params.serial_number = Some(SerialNumber::from_slice(&serial));
+    // The world is born in February 2026 and lives for as long as somebody plays in it.
+    params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2046, 1, 1);
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.subject_alt_names = sans;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params
+}
+
+/// Tells identities apart by all that stands in a certificate.
+fn digest(identity: &ServerIdentity) -> String {
+    let ServerIdentity { common_name, names, addresses, generation, client_authority, .. } =
+        identity;
+    let authority = identity.authority.as_ref().map(|authority| &authority.certificate);
+    let all = format!(
+        "{common_name} {names:?} {addresses:?} {generation} {client_authority:?} {authority:?}"
+    );
+    hex::encode(&Sha256::digest(all)[..8])
+}
+
+struct WorldTime(VirtualTime);
+
+impl fmt::Debug for WorldTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WorldTime")
+    }
+}
+
+impl TimeProvider for WorldTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_millis(self.0.moment().0)))
+    }
+}

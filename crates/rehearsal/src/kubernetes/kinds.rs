@@ -1,0 +1,181 @@
+//! The kinds that the API server knows: those built in, and those that CustomResourceDefinitions bring.
+
+use serde_json::{Value, json};
+
+use super::store::Store;
+
+/// One kind of object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resource {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) plural: String,
+    pub(super) kind: String,
+    pub(super) namespaced: bool,
+    pub(super) custom: bool,
+}
+
+impl Resource {
+    pub(super) fn api_version(&self) -> String {
+        join(&self.group, &self.version)
+    }
+
+    /// Its name in the words of the server: `deployments.apps`, `pods`.
+    pub(super) fn full_name(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// Whether the server counts changes of the specification.
+    pub(super) fn has_generation(&self) -> bool {
+        !self.group.is_empty() && !self.group.starts_with("rbac")
+    }
+
+    fn discovered(&self) -> Value {
+        json!({
+            "name": self.plural, "singularName": self.kind.to_lowercase(), "namespaced": self.namespaced,
+            "kind": self.kind, "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+        })
+    }
+}
+
+/// Group, version, plural, kind, whether it lives in namespaces.
+const BUILT_IN: &[(&str, &str, &str, &str, bool)] = &[
+    ("", "v1", "configmaps", "ConfigMap", true),
+    ("", "v1", "events", "Event", true),
+    ("", "v1", "namespaces", "Namespace", false),
+    ("", "v1", "nodes", "Node", false),
+    ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true),
+    ("", "v1", "persistentvolumes", "PersistentVolume", false),
+    ("", "v1", "pods", "Pod", true),
+    ("", "v1", "resourcequotas", "ResourceQuota", true),
+    ("", "v1", "secrets", "Secret", true),
+    ("", "v1", "serviceaccounts", "ServiceAccount", true),
+    ("", "v1", "services", "Service", true),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "mutatingwebhookconfigurations",
+        "MutatingWebhookConfiguration",
+        false,
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "validatingwebhookconfigurations",
+        "ValidatingWebhookConfiguration",
+        false,
+    ),
+    ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false),
+    ("apiregistration.k8s.io", "v1", "apiservices", "APIService", false),
+    ("apps", "v1", "daemonsets", "DaemonSet", true),
+    ("apps", "v1", "deployments", "Deployment", true),
+    ("apps", "v1", "replicasets", "ReplicaSet", true),
+    ("apps", "v1", "statefulsets", "StatefulSet", true),
+    ("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true),
+    ("batch", "v1", "cronjobs", "CronJob", true),
+    ("batch", "v1", "jobs", "Job", true),
+    ("coordination.k8s.io", "v1", "leases", "Lease", true),
+    ("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true),
+    ("networking.k8s.io", "v1", "ingressclasses", "IngressClass", false),
+    ("networking.k8s.io", "v1", "ingresses", "Ingress", true),
+    ("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true),
+    ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true),
+    ("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", false),
+    ("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", false),
+    ("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", true),
+    ("rbac.authorization.k8s.io", "v1", "roles", "Role", true),
+    ("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false),
+    ("storage.k8s.io", "v1", "csidrivers", "CSIDriver", false),
+    ("storage.k8s.io", "v1", "storageclasses", "StorageClass", false),
+];
+
+/// Every kind, those built in first. Definitions count once they are established.
+pub(super) fn all(store: &Store) -> Vec<Resource> {
+    let built_in = BUILT_IN.iter().map(|&(group, version, plural, kind, namespaced)| Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        plural: plural.to_owned(),
+        kind: kind.to_owned(),
+        namespaced,
+        custom: false,
+    });
+    let defined = store
+        .all("apiextensions.k8s.io", "customresourcedefinitions")
+        .filter(|(_, definition)| condition(definition, "Established"))
+        .flat_map(|(_, definition)| from_definition(definition));
+    built_in.chain(defined).collect()
+}
+
+/// The kind at a group, version and plural.
+pub(super) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Resource> {
+    all(store).into_iter().find(|r| r.group == group && r.version == version && r.plural == plural)
+}
+
+/// The answer to discovery of one group and version; none if there is no such group.
+pub(super) fn discover(store: &Store, group: &str, version: &str) -> Option<Value> {
+    let mut resources: Vec<Value> = all(store)
+        .iter()
+        .filter(|r| r.group == group && r.version == version)
+        .map(Resource::discovered)
+        .collect();
+    resources.sort_by_key(|r| r["name"].as_str().unwrap_or_default().to_owned());
+    (!resources.is_empty()).then(|| {
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": join(group, version), "resources": resources})
+    })
+}
+
+/// The answer to `/apis`.
+pub(super) fn groups(store: &Store) -> Value {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for resource in all(store).into_iter().filter(|r| !r.group.is_empty()) {
+        match groups.iter_mut().find(|(name, _)| *name == resource.group) {
+            Some((_, versions)) if versions.contains(&resource.version) => {}
+            Some((_, versions)) => versions.push(resource.version),
+            None => groups.push((resource.group, vec![resource.version])),
+        }
+    }
+    let groups: Vec<Value> = groups
+        .iter()
+        .map(|(name, versions)| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|v| json!({"groupVersion": join(name, v), "version": v}))
+                .collect();
+            json!({"name": name, "preferredVersion": versions[0], "versions": versions})
+        })
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// Whether a condition of an object is `True`.
+pub(super) fn condition(object: &Value, kind: &str) -> bool {
+    object["status"]["conditions"].as_array().is_some_and(|conditions| {
+        conditions.iter().any(|c| c["type"] == kind && c["status"] == "True")
+    })
+}
+
+fn from_definition(definition: &Value) -> Vec<Resource> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    versions
+        .iter()
+        .filter(|version| version["served"].as_bool().unwrap_or(true))
+        .map(|version| Resource {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            plural: text(&spec["names"]["plural"]),
+            kind: text(&spec["names"]["kind"]),
+            namespaced: spec["scope"] == "Namespaced",
+            custom: true,
+        })
+        .collect()
+}
+
+fn join(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}

@@ -1,0 +1,168 @@
+//! Nodes: they join, get their network, turn Ready, and fall silent.
+
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::store::{key, parts};
+use super::{Kubernetes, Work, set_condition};
+use crate::turn::Turn;
+
+/// What is known of a machine that joined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct NodeFacts {
+    pub(super) address: Ipv4Addr,
+    pub(super) control_plane: bool,
+    pub(super) data_disk: bool,
+    pub(super) extensions: Vec<String>,
+    /// Counts its joins, so that what an earlier one left due comes to nothing.
+    pub(super) joined: u64,
+    /// Whether pods on it can have a network.
+    pub(super) network: bool,
+}
+
+impl Kubernetes {
+    pub(super) fn node_joined(&mut self, turn: &mut Turn<'_>, name: &str, mut facts: NodeFacts) {
+        let before = self.nodes.get(name);
+        let again = before.is_some_and(|b| b.network);
+        facts.joined = before.map_or(1, |b| b.joined + 1);
+        facts.network = again;
+        let joined = facts.joined;
+        let mut labels = json!({
+            "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+        });
+        let mut spec = json!({});
+        if facts.control_plane {
+            labels["node-role.kubernetes.io/control-plane"] = "".into();
+            spec["taints"] =
+                json!([{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]);
+        }
+        let status = json!({
+            "addresses": [
+                {"type": "InternalIP", "address": facts.address.to_string()},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": {"kubeletVersion": "v1.36.3", "osImage": "Talos", "operatingSystem": "linux", "architecture": "amd64"},
+        });
+        let place = self.make(turn, ("", "nodes"), json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status,
+        }));
+        self.nodes.insert(name.to_owned(), facts);
+        let stamp = self.stamp();
+        self.store.change(&place, |node| {
+            node["status"]["addresses"] = status["addresses"].clone();
+            let why = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
+            set_condition(node, "Ready", false, "KubeletNotReady", why, &stamp);
+        });
+        let name = name.to_owned();
+        if again {
+            self.later(turn, (2_000, 6_000, 12_000), Work::NodeReady { name, joined });
+        } else {
+            self.later(turn, (5_000, 12_000, 30_000), Work::NodeNetwork { name, joined });
+        }
+        self.replan_workloads(turn);
+    }
+
+    pub(super) fn node_network(&mut self, turn: &mut Turn<'_>, name: &str, joined: u64) {
+        let Some(facts) = self.nodes.get_mut(name).filter(|f| f.joined == joined) else { return };
+        facts.network = true;
+        self.later(turn, (2_000, 6_000, 12_000), Work::NodeReady { name: name.to_owned(), joined });
+        self.replan_workloads(turn);
+    }
+
+    pub(super) fn node_ready(&mut self, turn: &mut Turn<'_>, name: &str, joined: u64) {
+        if self.nodes.get(name).is_none_or(|f| f.joined != joined) {
+            return;
+        }
+        let stamp = self.stamp();
+        self.store.change(&key("", "nodes", "", name), |node| {
+            set_condition(
+                node,
+                "Ready",
+                true,
+                "KubeletReady",
+                "kubelet is posting ready status",
+                &stamp,
+            );
+        });
+        self.replan_workloads(turn);
+    }
+
+    /// Real clusters notice a silent kubelet after 40 s.
+    pub(super) fn node_lost(&mut self, turn: &mut Turn<'_>, name: &str) {
+        if let Some(facts) = self.nodes.get_mut(name) {
+            facts.joined += 1;
+            let joined = facts.joined;
+            self.later(
+                turn,
+                (40_000, 40_000, 40_000),
+                Work::NodeSilent { name: name.to_owned(), joined },
+            );
+        }
+    }
+
+    pub(super) fn node_silent(&mut self, turn: &mut Turn<'_>, name: &str, joined: u64) {
+        if self.nodes.get(name).is_none_or(|f| f.joined != joined) {
+            return;
+        }
+        let stamp = self.stamp();
+        self.store.change(&key("", "nodes", "", name), |node| {
+            set_condition(
+                node,
+                "Ready",
+                false,
+                "NodeStatusUnknown",
+                "Kubelet stopped posting node status.",
+                &stamp,
+            );
+            if let Some(ready) = node["status"]["conditions"]
+                .as_array_mut()
+                .and_then(|c| c.iter_mut().find(|c| c["type"] == "Ready"))
+            {
+                ready["status"] = "Unknown".into();
+            }
+        });
+        let pods: Vec<String> = self
+            .store
+            .all("", "pods")
+            .filter(|(_, pod)| pod["spec"]["nodeName"] == name)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for pod in pods {
+            self.store.change(&pod, |pod| {
+                set_condition(pod, "Ready", false, "NodeNotReady", "the node is not ready", &stamp);
+            });
+            self.pod_changed(turn, &pod);
+        }
+    }
+
+    /// Every workload is looked at again, because what it waits for may have come.
+    fn replan_workloads(&mut self, turn: &mut Turn<'_>) {
+        for plural in ["daemonsets", "deployments", "statefulsets"] {
+            for place in self.store.keys("apps", plural) {
+                self.plan(turn, &place, (50, 150, 400));
+            }
+        }
+    }
+
+    /// The nodes that may carry a pod: the template tolerates them and they have what it selects.
+    pub(super) fn eligible(&self, template: &Value) -> Vec<String> {
+        let tolerations = template["spec"]["tolerations"].as_array().map_or(&[][..], Vec::as_slice);
+        let tolerant = tolerations.iter().any(|t| {
+            t["key"] == "node-role.kubernetes.io/control-plane"
+                || (t["key"].is_null() && t["operator"] == "Exists")
+        });
+        let selector = &template["spec"]["nodeSelector"];
+        self.store
+            .all("", "nodes")
+            .filter(|(key, node)| {
+                let control_plane = self.nodes.get(parts(key).3).is_some_and(|f| f.control_plane);
+                (tolerant || !control_plane)
+                    && (selector.is_null()
+                        || super::admission::includes(&node["metadata"]["labels"], selector))
+            })
+            .map(|(key, _)| parts(key).3.to_owned())
+            .collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! The API server's verbs: which call asks for what, and the answers to those that only read.
+
+use serde_json::{Value, json};
+
+use super::Kubernetes;
+use super::kinds::{self, Resource};
+use super::refuse::No;
+use super::route::{Query, Route, Selector};
+use super::store::key;
+use super::write::Write;
+use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
+
+/// The version that the server says it is.
+const VERSION: &str = "v1.36.3";
+
+impl Kubernetes {
+    /// Answers a call of an administrator.
+    pub(super) fn serve(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> Result<HttpReply, No> {
+        let get = call.method == "GET";
+        match call.path.trim_end_matches('/') {
+            "/readyz" | "/livez" | "/healthz" if get => {
+                let mut reply = HttpReply::empty(200);
+                reply.headers.push(("content-type".into(), "text/plain; charset=utf-8".into()));
+                reply.body = HttpBody::Whole("ok".into());
+                return Ok(reply);
+            }
+            "/version" if get => {
+                return Ok(HttpReply::json(
+                    200,
+                    &json!({
+                        "major": "1", "minor": "36", "gitVersion": VERSION, "gitTreeState": "clean",
+                        "platform": "linux/amd64",
+                    }),
+                ));
+            }
+            "/api" if get => {
+                return Ok(HttpReply::json(
+                    200,
+                    &json!({"kind": "APIVersions", "versions": ["v1"]}),
+                ));
+            }
+            "/apis" if get => return Ok(HttpReply::json(200, &kinds::groups(&self.store))),
+            _ => {}
+        }
+        let route = Route::parse(&call.path).ok_or_else(No::no_such_path)?;
+        if route.plural.is_empty() {
+            return kinds::discover(&self.store, &route.group, &route.version)
+                .filter(|_| get)
+                .map(|list| HttpReply::json(200, &list))
+                .ok_or_else(No::no_such_path);
+        }
+        let resource = kinds::find(&self.store, &route.group, &route.version, &route.plural)
+            .ok_or_else(No::no_such_path)?;
+        if resource.namespaced && route.name.is_some() && route.namespace.is_empty() {
+            return Err(No::no_such_path());
+        }
+        if route.subresource.as_deref().is_some_and(|s| !matches!(s, "status" | "finalize")) {
+            return Err(No::no_such_path());
+        }
+        let query = Query::parse(&call.query);
+        match (call.method.as_str(), &route.name) {
+            ("GET", Some(name)) => self.get(&resource, &route, name),
+            ("GET", None) => self.list(&resource, &route, &query),
+            ("POST", None) => Write { resource, route, query, call }.create(self, turn),
+            ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
+            ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),
+            ("DELETE", Some(_)) => Write { resource, route, query, call }.delete(self, turn),
+            _ => Err(No::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )),
+        }
+    }
+
+    fn get(&self, resource: &Resource, route: &Route, name: &str) -> Result<HttpReply, No> {
+        let place = key(&resource.group, &resource.plural, &route.namespace, name);
+        let object = self.store.get(&place).ok_or_else(|| No::not_found(resource, name))?;
+        let mut object = object.clone();
+        object["apiVersion"] = resource.api_version().into();
+        Ok(HttpReply::json(200, &object))
+    }
+
+    fn list(&self, resource: &Resource, route: &Route, query: &Query) -> Result<HttpReply, No> {
+        let mut prefix = format!("{}|{}|", resource.group, resource.plural);
+        if !route.namespace.is_empty() {
+            prefix = format!("{prefix}{}|", route.namespace);
+        }
+        let selector = Selector::parse(query);
+        if query.is("watch") {
+            let from = (query.get("resourceVersion"), query.is("allowWatchBookmarks"));
+            let cursor = self.watch(resource, prefix, selector, from)?;
+            let mut reply = HttpReply::json(200, &Value::Null);
+            reply.body = HttpBody::Watch(cursor);
+            return Ok(reply);
+        }
+        let items: Vec<Value> = self
+            .store
+            .under(&prefix)
+            .filter(|(_, object)| selector.matches(object))
+            .map(|(_, object)| shown_in_list(object, resource))
+            .collect();
+        Ok(HttpReply::json(
+            200,
+            &json!({
+                "apiVersion": resource.api_version(), "kind": format!("{}List", resource.kind),
+                "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
+            }),
+        ))
+    }
+}
+
+/// Lists of built-in kinds leave out what all of their entries are.
+fn shown_in_list(object: &Value, resource: &Resource) -> Value {
+    let mut object = object.clone();
+    if resource.custom {
+        object["apiVersion"] = resource.api_version().into();
+    } else if let Some(map) = object.as_object_mut() {
+        map.shift_remove("apiVersion");
+        map.shift_remove("kind");
+    }
+    object
+}

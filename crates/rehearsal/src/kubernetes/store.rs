@@ -1,0 +1,144 @@
+//! What the cluster remembers: every object by its place, numbered changes, and what each manager applied.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How many changes a watch can look back.
+const REMEMBERED: usize = 2_000;
+
+/// The objects of one cluster.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Store {
+    objects: BTreeMap<String, Value>,
+    /// The number of the last change.
+    version: u64,
+    /// What each field manager applied last, by the object's place.
+    applied: BTreeMap<String, BTreeMap<String, Value>>,
+    /// The last changes. Watches do not outlive the process, so neither do these.
+    #[serde(skip)]
+    history: VecDeque<Change>,
+}
+
+/// Two stores are equal when they hold the same; how far a watch could look back is not part of it.
+impl PartialEq for Store {
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version
+            && self.objects == other.objects
+            && self.applied == other.applied
+    }
+}
+
+/// One change, for watches.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    pub(super) version: u64,
+    pub(super) word: &'static str,
+    pub(super) key: String,
+    pub(super) object: Value,
+}
+
+/// The place of an object: group, plural, namespace (empty for the whole cluster) and name.
+pub(super) fn key(group: &str, plural: &str, namespace: &str, name: &str) -> String {
+    format!("{group}|{plural}|{namespace}|{name}")
+}
+
+/// The parts of a place.
+pub(super) fn parts(key: &str) -> (&str, &str, &str, &str) {
+    let mut parts = key.splitn(4, '|');
+    let mut next = || parts.next().unwrap_or_default();
+    (next(), next(), next(), next())
+}
+
+impl Store {
+    /// The number of the last change.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.objects.get(key)
+    }
+
+    /// The objects whose places begin so, in order.
+    pub(super) fn under<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        self.objects.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    /// All objects of a kind.
+    pub(super) fn all(&self, group: &str, plural: &str) -> impl Iterator<Item = (&String, &Value)> {
+        let prefix = format!("{group}|{plural}|");
+        let end = format!("{group}|{plural}}}");
+        self.objects.range(prefix..end)
+    }
+
+    /// The places of all objects of a kind.
+    pub(super) fn keys(&self, group: &str, plural: &str) -> Vec<String> {
+        self.all(group, plural).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Stores an object under a new number, unless it is the same as before. Gives it back as stored.
+    pub(super) fn put(&mut self, key: &str, mut object: Value) -> Value {
+        let before = self.objects.get(key);
+        if let Some(before) = before {
+            object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+            if *before == object {
+                return object;
+            }
+        }
+        let word = if before.is_some() { "MODIFIED" } else { "ADDED" };
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.objects.insert(key.to_owned(), object.clone());
+        self.remember(word, key, object.clone());
+        object
+    }
+
+    /// Changes an object in place, if it is there.
+    pub(super) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
+        if let Some(mut object) = self.objects.get(key).cloned() {
+            change(&mut object);
+            self.put(key, object);
+        }
+    }
+
+    /// Removes an object.
+    pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
+        let mut object = self.objects.remove(key)?;
+        self.applied.remove(key);
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.remember("DELETED", key, object.clone());
+        Some(object)
+    }
+
+    /// What the managers of an object applied.
+    pub(super) fn applied(&self, key: &str) -> BTreeMap<String, Value> {
+        self.applied.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Notes what a manager applied.
+    pub(super) fn note_applied(&mut self, key: &str, manager: &str, configuration: Value) {
+        self.applied.entry(key.to_owned()).or_default().insert(manager.to_owned(), configuration);
+    }
+
+    /// The changes after a number; none if they are no longer remembered.
+    pub(super) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Change>> {
+        let oldest = self.history.front().map_or(self.version + 1, |change| change.version);
+        (version + 1 >= oldest).then(|| {
+            let skip = self.history.partition_point(|change| change.version <= version);
+            self.history.iter().skip(skip)
+        })
+    }
+
+    fn remember(&mut self, word: &'static str, key: &str, object: Value) {
+        if self.history.len() >= REMEMBERED {
+            self.history.pop_front();
+        }
+        self.history.push_back(Change { version: self.version, word, key: key.to_owned(), object });
+    }
+}

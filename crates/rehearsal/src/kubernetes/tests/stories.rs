@@ -1,0 +1,281 @@
+//! Whole stories of the controllers: the webhook race, a synced secret, a bound volume, a Flux tree.
+
+use super::*;
+
+fn webhook(namespace: &str, service: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hook"},
+        "webhooks": [{
+            "name": "l2advertisementvalidationwebhook.metallb.io", "failurePolicy": "Fail",
+            "clientConfig": {"service": {"namespace": namespace, "name": service, "path": "/validate-metallb-io-v1beta1-ipaddresspool"}},
+            "rules": [{"apiGroups": ["metallb.io"], "apiVersions": ["v1beta1"], "operations": ["CREATE", "UPDATE"],
+                "resources": ["ipaddresspools"]}],
+        }],
+    })
+}
+
+fn pool(range: &str) -> Value {
+    json!({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",
+        "metadata": {"name": "p", "namespace": "metallb-system"}, "spec": {"addresses": [range]}})
+}
+
+const POOL: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/p";
+const POOL_DRY: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/p?fieldManager=castle&force=true&dryRun=All";
+
+fn metallb(rig: &mut Rig) {
+    rig.namespace("metallb-system");
+    rig.definition("metallb.io", "v1beta1", "ipaddresspools", "IPAddressPool", "Namespaced");
+    rig.good(
+        "/api/v1/namespaces/metallb-system/services/metallb-webhook-service",
+        &json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "metallb-webhook-service", "namespace": "metallb-system"},
+            "spec": {"selector": {"app": "controller"}, "ports": [{"port": 443}]},
+        }),
+    );
+    rig.deployment("metallb-system", "controller");
+    rig.good(
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hook",
+        &webhook("metallb-system", "metallb-webhook-service"),
+    );
+}
+
+#[test]
+fn a_webhook_serves_later_than_its_pod_looks_ready() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    metallb(&mut rig);
+    rig.pass(1_500);
+    let (status, no) = rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9"));
+    assert_eq!(status, 500);
+    let text = no["message"].as_str().unwrap();
+    assert!(text.starts_with("Internal error occurred: failed calling webhook \"l2advertisementvalidationwebhook.metallb.io\": \
+        failed to call webhook: Post \"https://metallb-webhook-service.metallb-system.svc:443/validate-metallb-io-v1beta1-ipaddresspool?timeout=10s\": dial tcp 10.96."), "{text}");
+    assert!(text.ends_with(":443: connect: connection refused"), "{text}");
+    let controller = "/apis/apps/v1/namespaces/metallb-system/deployments/controller";
+    while rig.get(controller)["status"]["availableReplicas"] != 1 {
+        rig.pass(100);
+    }
+    assert_eq!(
+        rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9")).0,
+        500,
+        "available is not serving"
+    );
+    rig.pass(13_000);
+    let slices = rig.get("/apis/discovery.k8s.io/v1/namespaces/metallb-system/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dmetallb-webhook-service");
+    assert_eq!(slices["items"][0]["endpoints"][0]["conditions"]["ready"], true);
+    let hook =
+        rig.get("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hook");
+    assert!(!hook["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap().is_empty());
+    assert_eq!(rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9")).0, 201);
+    let (status, no) = rig.apply(POOL, &pool("10.0.0.999"));
+    assert_eq!(status, 403);
+    assert!(no["message"].as_str().unwrap().contains("denied the request"), "{no}");
+    rig.good(POOL, &pool("10.0.0.1-10.0.0.9"));
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
+    rig.good("/api/v1/namespaces/default/services/web", &service);
+    rig.pass(2_000);
+    let web = rig.get("/api/v1/namespaces/default/services/web");
+    assert_eq!(web["status"]["loadBalancer"]["ingress"][0]["ip"], "10.0.0.1");
+}
+
+#[test]
+fn applying_the_webhooks_again_keeps_their_authority() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    metallb(&mut rig);
+    rig.pass(60_000);
+    rig.good(
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hook",
+        &webhook("metallb-system", "metallb-webhook-service"),
+    );
+    assert_eq!(rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9")).0, 201);
+}
+
+fn external_secrets(rig: &mut Rig) {
+    rig.namespace("external-secrets");
+    rig.definition(
+        "external-secrets.io",
+        "v1",
+        "clustersecretstores",
+        "ClusterSecretStore",
+        "Cluster",
+    );
+    rig.definition("external-secrets.io", "v1", "externalsecrets", "ExternalSecret", "Namespaced");
+    rig.deployment("external-secrets", "external-secrets");
+    rig.pass(40_000);
+    let reference =
+        |key: &str| json!({"name": "identity", "namespace": "external-secrets", "key": key});
+    rig.good("/apis/external-secrets.io/v1/clustersecretstores/infisical", &json!({
+        "apiVersion": "external-secrets.io/v1", "kind": "ClusterSecretStore", "metadata": {"name": "infisical"},
+        "spec": {"provider": {"infisical": {"hostAPI": "https://eu.infisical.com",
+            "auth": {"universalAuthCredentials": {"clientId": reference("id"), "clientSecret": reference("secret")}},
+            "secretsScope": {"projectSlug": "p", "environmentSlug": "dev", "secretsPath": "/"}}}},
+    }));
+}
+
+fn identity(rig: &mut Rig, secret: &str) {
+    rig.good("/api/v1/namespaces/external-secrets/secrets/identity", &json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "identity", "namespace": "external-secrets"},
+        "stringData": {"id": "me", "secret": secret}}));
+}
+
+fn git_secret(rig: &mut Rig) {
+    rig.good("/apis/external-secrets.io/v1/namespaces/flux-system/externalsecrets/flux-system", &json!({
+        "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
+        "metadata": {"name": "flux-system", "namespace": "flux-system"},
+        "spec": {"secretStoreRef": {"name": "infisical", "kind": "ClusterSecretStore"},
+            "target": {"name": "flux-system", "template": {"data": {"username": "git", "password": "{{ .token }}"}}},
+            "data": [{"secretKey": "token", "remoteRef": {"key": "GITHUB_TOKEN"}}]},
+    }));
+}
+
+#[test]
+fn a_secret_comes_through_when_the_identity_is_right() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    external_secrets(&mut rig);
+    rig.namespace("flux-system");
+    git_secret(&mut rig);
+    let store = "/apis/external-secrets.io/v1/clustersecretstores/infisical";
+    let reason = |rig: &mut Rig| {
+        rig.get(store)["status"]["conditions"][0]["message"].as_str().unwrap().to_owned()
+    };
+    rig.pass(10_000);
+    assert!(reason(&mut rig).contains("secrets \"identity\" not found"));
+    identity(&mut rig, "wrong");
+    rig.pass(10_000);
+    assert!(reason(&mut rig).contains("Invalid credentials"));
+    identity(&mut rig, "right");
+    rig.pass(20_000);
+    assert_eq!(reason(&mut rig), "store validated");
+    let secret = rig.get("/api/v1/namespaces/flux-system/secrets/flux-system");
+    assert_eq!(secret["data"], json!({"username": "Z2l0", "password": "Z2hwXzE="}));
+    assert_eq!(rig.cluster.synced_secrets(), 1);
+}
+
+#[test]
+fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    rig.namespace("longhorn-system");
+    rig.definition("longhorn.io", "v1beta2", "nodes", "Node", "Namespaced");
+    rig.pass(2_000);
+    rig.deployment("longhorn-system", "longhorn-driver-deployer");
+    let mut manager = deployment("longhorn-system", "longhorn-manager", 1);
+    manager["kind"] = "DaemonSet".into();
+    manager["spec"].as_object_mut().unwrap().remove("replicas");
+    rig.good("/apis/apps/v1/namespaces/longhorn-system/daemonsets/longhorn-manager", &manager);
+    let claim = "/api/v1/namespaces/default/persistentvolumeclaims/probe";
+    rig.good(
+        claim,
+        &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "probe", "namespace": "default"},
+        "spec": {"storageClassName": "longhorn", "resources": {"requests": {"storage": "1Gi"}}}}),
+    );
+    rig.pass(30_000);
+    assert_eq!(rig.get(claim)["status"]["phase"], "Pending");
+    rig.pass(200_000);
+    assert_eq!(rig.get(claim)["status"]["phase"], "Bound");
+    let nodes = rig.get("/apis/longhorn.io/v1beta2/namespaces/longhorn-system/nodes");
+    assert_eq!(nodes["items"].as_array().unwrap().len(), 2, "the control plane carries no volumes");
+    assert_eq!(nodes["items"][0]["kind"], "Node");
+    rig.call("DELETE", claim, &Value::Null);
+    assert_eq!(rig.get("/api/v1/persistentvolumes")["items"], json!([]));
+}
+
+#[test]
+fn flux_builds_the_tree_in_the_order_of_its_needs() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    external_secrets(&mut rig);
+    rig.namespace("flux-system");
+    identity(&mut rig, "right");
+    rig.definition(
+        "source.toolkit.fluxcd.io",
+        "v1",
+        "gitrepositories",
+        "GitRepository",
+        "Namespaced",
+    );
+    rig.definition(
+        "kustomize.toolkit.fluxcd.io",
+        "v1",
+        "kustomizations",
+        "Kustomization",
+        "Namespaced",
+    );
+    rig.pass(2_000);
+    let source =
+        "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flux-system";
+    rig.good(source, &json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": "flux-system", "namespace": "flux-system"},
+        "spec": {"interval": "1m", "url": "https://git/x", "ref": {"branch": "main"}, "secretRef": {"name": "flux-system"}}}));
+    rig.deployment("flux-system", "source-controller");
+    rig.deployment("flux-system", "kustomize-controller");
+    rig.pass(60_000);
+    let failing =
+        rig.get(source)["status"]["conditions"][0]["message"].as_str().unwrap().to_owned();
+    assert!(failing.contains("secrets \"flux-system\" not found"), "{failing}");
+    git_secret(&mut rig);
+    rig.pass(30_000);
+    assert_eq!(rig.get(source)["status"]["artifact"]["revision"], "main@sha1:c0ffee");
+    let folder = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations";
+    let root = |path: &str| {
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "flux-system", "namespace": "flux-system"},
+        "spec": {"interval": "10m", "path": path, "prune": true,
+            "sourceRef": {"kind": "GitRepository", "name": "flux-system"},
+            "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "cluster-vars"}]}}})
+    };
+    rig.good(&format!("{folder}/flux-system"), &root("./clusters/blue"));
+    rig.pass(16_000);
+    let reason =
+        rig.get(&format!("{folder}/flux-system"))["status"]["conditions"][0]["message"].clone();
+    assert_eq!(
+        reason,
+        "substitute from 'ConfigMap/cluster-vars' error: configmaps \"cluster-vars\" not found"
+    );
+    rig.good(
+        "/api/v1/namespaces/flux-system/configmaps/cluster-vars",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "cluster-vars", "namespace": "flux-system"}, "data": {}}),
+    );
+    let mut waited = false;
+    for _ in 0..80 {
+        rig.pass(1_000);
+        let apps = rig.call("GET", &format!("{folder}/apps"), &Value::Null).1;
+        waited |= apps["status"]["conditions"][0]["message"]
+            == "dependency 'flux-system/core' is not ready";
+    }
+    let all = rig.get(folder);
+    let states: Vec<String> = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|k| {
+            format!(
+                "{} {} {}",
+                k["metadata"]["name"].as_str().unwrap(),
+                k["status"]["conditions"][0]["status"].as_str().unwrap(),
+                k["status"]["lastAppliedRevision"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [
+            "apps True main@sha1:c0ffee",
+            "core True main@sha1:c0ffee",
+            "flux-system True main@sha1:c0ffee"
+        ]
+    );
+    assert!(waited, "apps waited for core");
+    rig.good(&format!("{folder}/flux-system"), &root("./nowhere"));
+    rig.pass(16_000);
+    let reason =
+        rig.get(&format!("{folder}/flux-system"))["status"]["conditions"][0]["message"].clone();
+    assert!(reason.as_str().unwrap().contains("path not found"), "{reason}");
+}

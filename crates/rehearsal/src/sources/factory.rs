@@ -1,0 +1,115 @@
+//! The image factory: schematics are registered by their content, and named by its hash.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::text_reply;
+use crate::turn::{HttpCall, HttpReply};
+
+/// What an image is made from; unknown fields are refused, as the factory does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schematic {
+    #[serde(default)]
+    customization: Customization,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Customization {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    extra_kernel_args: Vec<String>,
+    #[serde(default)]
+    system_extensions: SystemExtensions,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SystemExtensions {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    official_extensions: Vec<String>,
+}
+
+impl Schematic {
+    /// The extensions it puts into the image.
+    #[must_use]
+    pub fn extensions(&self) -> &[String] {
+        &self.customization.system_extensions.official_extensions
+    }
+
+    /// The factory's own way to write it, which its id is the hash of.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let arguments = &self.customization.extra_kernel_args;
+        if arguments.is_empty() && self.extensions().is_empty() {
+            return "customization: {}\n".to_owned();
+        }
+        let mut text = "customization:\n".to_owned();
+        if !arguments.is_empty() {
+            text += "    extraKernelArgs:\n";
+            text.extend(arguments.iter().map(|argument| format!("        - {argument}\n")));
+        }
+        if !self.extensions().is_empty() {
+            text += "    systemExtensions:\n        officialExtensions:\n";
+            text.extend(self.extensions().iter().map(|name| format!("            - {name}\n")));
+        }
+        text
+    }
+
+    /// The id: SHA-256 of the canonical text.
+    #[must_use]
+    pub fn id(&self) -> String {
+        hex::encode(Sha256::digest(self.canonical()))
+    }
+}
+
+/// Answers a request to the factory.
+pub(super) fn call(schematics: &mut BTreeMap<String, Schematic>, call: &HttpCall) -> HttpReply {
+    match (call.method.as_str(), call.path.as_str()) {
+        ("POST", "/schematics") => register(schematics, &call.body),
+        ("GET" | "HEAD", path) => match path.strip_prefix("/schematics/") {
+            Some(id) if schematics.contains_key(id) => {
+                HttpReply::json(200, &json!({"schematic": schematics[id].canonical()}))
+            }
+            Some(id) => plain(404, &format!("schematic not found: {id}")),
+            None => image(schematics, path),
+        },
+        _ => plain(404, "404 page not found"),
+    }
+}
+
+fn register(schematics: &mut BTreeMap<String, Schematic>, body: &[u8]) -> HttpReply {
+    let read = std::str::from_utf8(body).map_err(|error| error.to_string()).and_then(|text| {
+        yaml_serde::from_str::<Schematic>(text).map_err(|error| error.to_string())
+    });
+    match read {
+        Err(why) => plain(400, &format!("yaml: unmarshal errors: {why}")),
+        Ok(schematic) => {
+            let id = schematic.id();
+            let reply =
+                HttpReply::json(201, &json!({"id": id, "schematic": schematic.canonical()}));
+            // Registering the same content again changes nothing.
+            match schematics.insert(id, schematic) {
+                None => reply.changed(),
+                Some(_) => reply,
+            }
+        }
+    }
+}
+
+/// An image is there as soon as its schematic is; its bytes are nobody's business here.
+fn image(schematics: &BTreeMap<String, Schematic>, path: &str) -> HttpReply {
+    let id = path.strip_prefix("/image/").and_then(|rest| rest.split('/').next());
+    match id {
+        Some(id) if schematics.contains_key(id) => HttpReply::empty(200),
+        Some(id) => plain(404, &format!("schematic not found: {id}")),
+        None => plain(404, "404 page not found"),
+    }
+}
+
+fn plain(status: u16, text: &str) -> HttpReply {
+    text_reply(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}

@@ -1,0 +1,149 @@
+//! Tests of the sources: ids as the real factory computes them, manifests that hold what gates look for.
+
+use super::*;
+
+fn birth() -> SourcesBirth {
+    SourcesBirth {
+        seed: 3,
+        url: "https://github.com/example/castle".to_owned(),
+        branch: "main".to_owned(),
+        path: "clusters/blue".to_owned(),
+        token: Some("token".to_owned()),
+    }
+}
+
+fn post(sources: &mut Sources, body: &str) -> HttpReply {
+    sources.call(&HttpCall {
+        method: "POST".to_owned(),
+        host: FACTORY_HOST.to_owned(),
+        path: "/schematics".to_owned(),
+        query: String::new(),
+        headers: Vec::new(),
+        body: body.as_bytes().to_vec(),
+        peer: None,
+    })
+}
+
+fn id(reply: &HttpReply) -> String {
+    let HttpBody::Whole(body) = &reply.body else { panic!("a watch") };
+    let value: serde_json::Value = serde_json::from_slice(body).unwrap();
+    value["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn schematics_have_the_ids_that_the_factory_gives() {
+    let extensions = |names: &[&str]| {
+        let lines: Vec<String> =
+            names.iter().map(|name| format!("\n      - siderolabs/{name}")).collect();
+        let lines = lines.concat();
+        format!("customization:\n  systemExtensions:\n    officialExtensions:{lines}\n")
+    };
+    let cases = [
+        (
+            "customization: {}".to_owned(),
+            "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba",
+        ),
+        (
+            "{\"customization\":{\"extraKernelArgs\":[\"noapic\",\"nolapic\"]}}".to_owned(),
+            "9cba8e32753f91a16c1837ab8abf356af021706ef284aef07380780177d9a06c",
+        ),
+        (
+            extensions(&["qemu-guest-agent"]),
+            "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515",
+        ),
+        (
+            extensions(&["iscsi-tools", "util-linux-tools"]),
+            "613e1592b2da41ae5e265e8789429f22e121aab91cb4deb6bc3c0b6262961245",
+        ),
+    ];
+    let mut sources = Sources::new(&birth());
+    for (text, expected) in cases {
+        let reply = post(&mut sources, &text);
+        assert_eq!((reply.status, reply.mutated), (201, true), "{text}");
+        assert_eq!(id(&reply), expected, "{text}");
+    }
+    assert_eq!(post(&mut sources, "customisation: {}").status, 400);
+    assert!(!post(&mut sources, "customization: {}").mutated, "the same again changes nothing");
+    let image = "talos-1.13.9-613e1592b2da41ae5e265e8789429f22.qcow2";
+    assert_eq!(
+        sources.extensions(Some(image)),
+        ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"]
+    );
+    assert_eq!(sources.extensions(Some("talos-1.13.9.qcow2")), [""; 0]);
+}
+
+#[test]
+fn manifests_hold_what_gates_look_for() {
+    let cases = [
+        (
+            "github.com",
+            "/external-secrets/external-secrets/releases/download/v1.3.2/external-secrets.yaml",
+            ["ClusterSecretStore", "external-secrets-webhook", "v1.3.2"],
+        ),
+        (
+            "raw.githubusercontent.com",
+            "/metallb/metallb/v0.15.3/config/manifests/metallb-native.yaml",
+            ["metallb-webhook-service", "l2advertisementvalidationwebhook.metallb.io", "v0.15.3"],
+        ),
+        (
+            "raw.githubusercontent.com",
+            "/longhorn/longhorn/v1.10.0/deploy/longhorn.yaml",
+            ["longhorn-manager", "longhorn-driver-deployer", "v1.10.0"],
+        ),
+        (
+            "github.com",
+            "/fluxcd/flux2/releases/download/v2.8.0/install.yaml",
+            ["kustomize-controller", "gitrepositories.source.toolkit.fluxcd.io", "v2.8.0"],
+        ),
+    ];
+    for (host, path, words) in cases {
+        let text = manifest::find(host, path).unwrap_or_else(|| panic!("{path} is missing"));
+        for word in words {
+            assert!(text.contains(word), "{word} is not in {path}");
+        }
+        let documents: Vec<serde_json::Value> = text
+            .split("---\n")
+            .skip(1)
+            .map(|document| yaml_serde::from_str(document).unwrap())
+            .collect();
+        assert!(documents.len() > 15, "{path}");
+        for document in documents {
+            assert!(document["metadata"]["name"].is_string(), "{path}: {document}");
+        }
+    }
+    assert_eq!(
+        manifest::find("github.com", "/fluxcd/flux2/releases/download/vlatest/install.yaml"),
+        None
+    );
+}
+
+#[test]
+fn a_repository_opens_for_its_token_alone() {
+    let sources = Sources::new(&birth());
+    let ask = |url, branch, credentials| sources.git_head(url, branch, credentials);
+    let url = "https://github.com/example/castle.git";
+    assert_eq!(ask(url, "main", Some(("git", "token"))).unwrap().len(), 40);
+    assert!(ask(url, "main", None).unwrap_err().contains("authentication required"));
+    assert!(
+        ask(url, "main", Some(("git", "guess"))).unwrap_err().contains("authentication required")
+    );
+    assert!(ask(url, "dev", Some(("git", "token"))).unwrap_err().contains("refs/heads/dev"));
+    assert!(ask("https://github.com/other/x", "main", None).unwrap_err().contains("not found"));
+}
+
+#[test]
+fn kustomizations_depend_only_on_earlier_ones() {
+    let sources = Sources::new(&birth());
+    let tree =
+        sources.kustomizations("https://github.com/example/castle", "./clusters/blue").unwrap();
+    for (index, one) in tree.iter().enumerate() {
+        for before in &one.depends_on {
+            assert!(tree[..index].iter().any(|other| other.name == *before), "{}", one.name);
+        }
+        assert_eq!(
+            sources.kustomizations("https://github.com/example/castle", &one.path),
+            Some(vec![])
+        );
+    }
+    assert_eq!(sources.kustomizations("https://github.com/example/castle", "nowhere"), None);
+}

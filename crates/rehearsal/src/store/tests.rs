@@ -1,0 +1,154 @@
+//! Tests of the store: what was applied comes back, and what was damaged is refused with its place.
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::birth::Birth;
+use crate::testing::spec;
+use crate::turn::{HttpCall, Server};
+
+fn born() -> Datacenter {
+    Datacenter::new(Birth::of(&spec(1, 1), 4))
+}
+
+fn call(server: Server, method: &str, host: &str, path: &str, body: &[u8]) -> Input {
+    Input::Http {
+        server,
+        call: HttpCall {
+            method: method.to_owned(),
+            host: host.to_owned(),
+            path: path.to_owned(),
+            query: String::new(),
+            headers: Vec::new(),
+            body: body.to_vec(),
+            peer: None,
+        },
+    }
+}
+
+/// Inputs of all sorts; the number picks one.
+fn some_input(pick: u8) -> Input {
+    let schematic = |arguments: &str| format!("customization: {{extraKernelArgs: [{arguments}]}}");
+    match pick % 6 {
+        0 => Input::Fire,
+        1 => Input::Open { birth: None },
+        2 => Input::Open { birth: Some(Box::new(Birth::of(&spec(3, 2), 4))) },
+        3 => call(Server::Sources, "POST", "factory.talos.dev", "/schematics", b"\xff\xfe"),
+        4 => call(Server::Proxmox, "POST", "pve.lan", "/api2/json/nodes/pve/qemu", b"vmid=100"),
+        _ => {
+            let body = schematic(&format!("a{pick}"));
+            call(Server::Sources, "POST", "factory.talos.dev", "/schematics", body.as_bytes())
+        }
+    }
+}
+
+/// Applies inputs as the host does, and gives the live world.
+fn run(folder: &Path, picks: &[u8]) -> Datacenter {
+    let (mut store, mut live) = Store::open(folder, born).unwrap();
+    for (index, pick) in picks.iter().enumerate() {
+        let at = live.now + index as u64;
+        let input = some_input(*pick);
+        if live.input(at, &input).changed {
+            store.append(at, &input).unwrap();
+        }
+        if pick % 7 == 0 {
+            store.snapshot(&live).unwrap();
+        }
+    }
+    live
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_replayed_world_is_the_live_one(picks: Vec<u8>) {
+        let folder = tempfile::tempdir().unwrap();
+        let live = run(folder.path(), &picks);
+        let (_, replayed) = Store::open(folder.path(), born).unwrap();
+        prop_assert_eq!(replayed, live);
+    }
+}
+
+#[test]
+fn a_torn_last_line_is_cut_wherever_it_tore() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[1, 5, 11]);
+    let log = folder.path().join(LOG);
+    let whole = fs::read(&log).unwrap();
+    let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    for length in last..whole.len() {
+        fs::write(&log, &whole[..length]).unwrap();
+        let (store, world) = Store::open(folder.path(), born).unwrap();
+        // All but the line's end: the entry is provably whole, and is kept.
+        let kept = if length == whole.len() - 1 { 3 } else { 2 };
+        assert_eq!(store.number, kept, "cut at {length}");
+        assert_eq!(world.opens, 1);
+        drop(store);
+        let expected = if kept == 3 { &whole[..] } else { &whole[..last] };
+        assert_eq!(fs::read(&log).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[1, 5, 11]);
+    let log = folder.path().join(LOG);
+    let whole = fs::read(&log).unwrap();
+    let end = whole.len() - 1; // The last line's end is the torn case.
+    for at in (0..end).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&log, &bytes).unwrap();
+        let error = Store::open(folder.path(), born).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "byte {at}: {error}");
+        let line = whole[..at].split(|byte| *byte == b'\n').count();
+        assert!(error.to_string().contains(&format!("line {line}")), "byte {at}: {error}");
+    }
+}
+
+#[test]
+fn a_damaged_or_newer_snapshot_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[1]);
+    let path = folder.path().join(SNAPSHOT);
+    let text = fs::read_to_string(&path).unwrap();
+    let open = |text: String| {
+        fs::write(&path, text).unwrap();
+        Store::open(folder.path(), born).unwrap_err()
+    };
+    let error = open(text.replace("pve.lan", "pve.lam"));
+    assert!(error.to_string().ends_with("is damaged at line 2: its check sum is wrong"), "{error}");
+    let error = open(text.replacen("\"format\":1", "\"format\":2", 1));
+    assert!(matches!(error, StoreError::Newer { found: 2, .. }), "{error}");
+    fs::remove_file(&path).unwrap();
+    let error = Store::open(folder.path(), born).unwrap_err();
+    assert!(error.to_string().contains("it is missing, and its log is not"), "{error}");
+}
+
+#[test]
+fn a_missing_entry_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[1, 5, 11]);
+    let log = folder.path().join(LOG);
+    let text = fs::read_to_string(&log).unwrap();
+    let without: String =
+        text.split_inclusive('\n').enumerate().filter(|(n, _)| *n != 1).map(|(_, l)| l).collect();
+    fs::write(&log, without).unwrap();
+    let error = Store::open(folder.path(), born).unwrap_err();
+    assert!(error.to_string().contains("line 2: entry 3 follows entry 1"), "{error}");
+}
+
+#[test]
+fn files_are_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("world");
+    run(&folder, &[1, 5]);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for name in [SNAPSHOT, LOG, LOCK] {
+        assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
+    }
+}

@@ -1,0 +1,84 @@
+//! What tests of the datacenter share: a castle to rehearse and a client that knows nothing of castle.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use castle_model::deadline::Deadlines;
+use castle_model::name::VmId;
+use castle_model::spec::{
+    EngineSpec, EscrowAfterDown, GitopsSpec, NetworkSpec, NetworkingSpec, NodeSpec, PlatformSpec,
+    Role, SecretRef, SecretsSpec, Spec, StorageSpec, Trust,
+};
+
+/// A castle of `control_planes` and `workers`.
+pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
+    Spec {
+        name: "blue".parse().unwrap(),
+        talos: "1.13.9".parse().unwrap(),
+        kubernetes: "1.36.3".parse().unwrap(),
+        secrets: SecretsSpec {
+            host: "https://eu.infisical.com".to_owned(),
+            project: "tazlab".to_owned(),
+            environment: "dev".to_owned(),
+            path: "/ephemeral-castle/blue/proxmox".to_owned(),
+            require: vec!["AWS_ACCESS_KEY_ID".to_owned()],
+            escrow: EscrowAfterDown::Remove,
+        },
+        platform: PlatformSpec {
+            endpoint: "https://pve.lan:8006".to_owned(),
+            trust: Trust::System,
+            token_id: SecretRef("PROXMOX_TOKEN_ID".to_owned()),
+            token_secret: SecretRef("PROXMOX_TOKEN_SECRET".to_owned()),
+            node: "pve".to_owned(),
+            storage: "local-lvm".to_owned(),
+            image_storage: "local".to_owned(),
+            bridge: "vmbr0".to_owned(),
+            vmids: (VmId(421), VmId(432)),
+            extensions: vec!["siderolabs/iscsi-tools".to_owned()],
+        },
+        network: NetworkSpec {
+            subnet: "192.168.1.0/24".parse().unwrap(),
+            gateway: Ipv4Addr::new(192, 168, 1, 1),
+            vip: Ipv4Addr::new(192, 168, 1, 210),
+            nameservers: vec![Ipv4Addr::new(192, 168, 1, 1)],
+            ntp: vec!["time.cloudflare.com".to_owned()],
+            pool: "192.168.1.230-192.168.1.245".parse().unwrap(),
+            pods: "10.244.0.0/16".parse().unwrap(),
+            services: "10.96.0.0/12".parse().unwrap(),
+        },
+        nodes: (0..control_planes)
+            .map(|n| node(Role::ControlPlane, n))
+            .chain((0..workers).map(|n| node(Role::Worker, n)))
+            .collect(),
+        engine: EngineSpec { enabled: true },
+        networking: NetworkingSpec { enabled: true },
+        storage: StorageSpec { enabled: true, replicas: 2 },
+        gitops: GitopsSpec {
+            enabled: true,
+            url: "https://github.com/example/tazlab-k8s".to_owned(),
+            branch: "main".to_owned(),
+            path: "clusters/blue".to_owned(),
+            token: Some(SecretRef("GITHUB_TOKEN".to_owned())),
+            vars: BTreeMap::new(),
+        },
+        layers: Vec::new(),
+        deadlines: Deadlines::default(),
+    }
+}
+
+fn node(role: Role, n: u8) -> NodeSpec {
+    let (prefix, address, vmid) = match role {
+        Role::ControlPlane => ("cp", 211, 421),
+        Role::Worker => ("worker", 214, 431),
+    };
+    NodeSpec {
+        name: format!("{prefix}-{:02}", n + 1).parse().unwrap(),
+        role,
+        address: Ipv4Addr::new(192, 168, 1, address + n),
+        vmid: VmId(vmid + u32::from(n)),
+        cores: 4,
+        memory_mib: 8192,
+        disk_gib: 40,
+        data_disk_gib: (role == Role::Worker).then_some(100),
+    }
+}

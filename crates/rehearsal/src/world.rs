@@ -1,0 +1,290 @@
+//! The whole datacenter as one value, and the one function that changes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::birth::Birth;
+use crate::infisical::{self, Infisical};
+use crate::kubernetes::Kubernetes;
+use crate::proxmox::{self, Proxmox};
+use crate::queue::Queue;
+use crate::sources::Sources;
+use crate::talos::{self, Talos};
+use crate::turn::{
+    Declared, Dice, Effect, HttpCall, HttpReply, Neighbours, SecretQuery, Server, Signal, Turn,
+};
+
+/// The format of the datacenter on disk. A change that an older reader would misread raises it.
+pub const FORMAT: u32 = 1;
+
+/// How many signals one input may set off: a loop between parts is a bug, and must not hang.
+const SIGNALS_MAX: usize = 10_000;
+
+/// Everything there is: it is saved, loaded and compared as one value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Datacenter {
+    /// What it was built for.
+    pub birth: Birth,
+    /// Virtual milliseconds since birth at the last change.
+    pub now: u64,
+    /// How many processes have opened it.
+    pub opens: u64,
+    /// Changing calls that each server has carried out, over the whole life of the world.
+    pub mutations: BTreeMap<String, u64>,
+    /// What is due.
+    pub queue: Queue,
+    /// Proxmox VE.
+    pub proxmox: Proxmox,
+    /// Infisical.
+    pub infisical: Infisical,
+    /// Image factory, manifests, Git.
+    pub sources: Sources,
+    /// The machines.
+    pub talos: Talos,
+    /// The cluster.
+    pub kubernetes: Kubernetes,
+    dice: Dice,
+}
+
+/// What happens to the world from outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Input {
+    /// The first due effect happens.
+    Fire,
+    /// A request reached a server.
+    Http {
+        /// Which server.
+        server: Server,
+        /// The request.
+        call: HttpCall,
+    },
+    /// A call reached a machine.
+    Talos {
+        /// Which machine.
+        vmid: u32,
+        /// The call.
+        call: talos::Call,
+    },
+    /// A process opened the world.
+    Open {
+        /// What its castle file asks for, if that differs from what the world was built for: what is new in
+        /// it is added.
+        birth: Option<Box<Birth>>,
+    },
+}
+
+/// What the world answers.
+#[derive(Debug)]
+pub struct Output {
+    /// The answer.
+    pub answer: Answer,
+    /// Whether the world changed: such an input is logged, because a replay needs it.
+    pub changed: bool,
+    /// Whether the call counts as a change that a client made (a login changes tokens and does not count).
+    pub counted: bool,
+    /// Whether listeners of machines may have changed.
+    pub machines: bool,
+}
+
+/// The answer to an input.
+#[derive(Debug)]
+pub enum Answer {
+    /// Nothing is asked.
+    Done,
+    /// An effect of this part happened.
+    Fired(&'static str),
+    /// The answer to a request.
+    Http(HttpReply),
+    /// The answer of a machine.
+    Talos(Result<talos::Reply, talos::Refusal>),
+}
+
+impl Datacenter {
+    /// A datacenter as it stands before the first castle.
+    #[must_use]
+    pub fn new(birth: Birth) -> Self {
+        Self {
+            now: 0,
+            opens: 0,
+            mutations: BTreeMap::new(),
+            queue: Queue::default(),
+            proxmox: Proxmox::new(&birth.proxmox),
+            infisical: Infisical::new(&birth.infisical),
+            sources: Sources::new(&birth.sources),
+            talos: Talos::default(),
+            kubernetes: Kubernetes::default(),
+            dice: Dice::new(birth.seed),
+            birth,
+        }
+    }
+
+    /// The one transition: live calls, due effects and replays all go through it.
+    pub fn input(&mut self, at: u64, input: &Input) -> Output {
+        let dice = self.dice.clone();
+        let (mut due, mut signals) = (Vec::new(), Vec::new());
+        let fired = matches!(input, Input::Fire | Input::Open { .. });
+        let (answer, wrote, counted, mut machines) = self.apply(at, input, &mut due, &mut signals);
+        let changed = fired || wrote || !due.is_empty() || !signals.is_empty() || dice != self.dice;
+        machines |= self.deliver(at, &mut due, &mut signals);
+        for (delay, effect) in due {
+            self.queue.push(at + delay, effect);
+        }
+        // A read leaves no mark, not even its time: it is not logged, and a replay must not miss it.
+        if changed {
+            self.now = self.now.max(at);
+        }
+        if counted {
+            let server = answer.server();
+            *self.mutations.entry(server.to_owned()).or_default() += 1;
+        }
+        Output { answer: answer.into(), changed, counted, machines }
+    }
+
+    /// Moves the clock to where a process left it.
+    pub(crate) fn rest(&mut self, at: u64) {
+        self.now = self.now.max(at);
+    }
+
+    fn apply(
+        &mut self,
+        at: u64,
+        input: &Input,
+        due: &mut Vec<(u64, Effect)>,
+        signals: &mut Vec<Signal>,
+    ) -> (Applied, bool, bool, bool) {
+        let outside = Outside { infisical: &self.infisical, sources: &self.sources };
+        let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
+        match input {
+            Input::Fire => match self.queue.pop() {
+                None => (Applied::Done, false, false, false),
+                Some((_, Effect::Proxmox(effect))) => {
+                    self.proxmox.fire(&mut turn, effect);
+                    (Applied::Fired("proxmox"), true, false, false)
+                }
+                Some((_, Effect::Talos(effect))) => {
+                    self.talos.fire(&mut turn, effect);
+                    (Applied::Fired("talos"), true, false, true)
+                }
+                Some((_, Effect::Kubernetes(effect))) => {
+                    self.kubernetes.fire(&mut turn, effect, &outside);
+                    (Applied::Fired("kubernetes"), true, false, false)
+                }
+            },
+            Input::Http { server, call } => {
+                let (reply, counts) = match server {
+                    Server::Proxmox => (self.proxmox.call(&mut turn, call), proxmox::counts(call)),
+                    Server::Infisical => {
+                        (self.infisical.call(&mut turn, call), infisical::counts(call))
+                    }
+                    Server::Sources => (self.sources.call(call), true),
+                    Server::Kubernetes => (self.kubernetes.call(&mut turn, call, &outside), true),
+                };
+                let wrote = reply.mutated;
+                (Applied::Http(*server, reply), wrote, wrote && counts, false)
+            }
+            Input::Talos { vmid, call } => {
+                let writes = call.mutates();
+                let answer = self.talos.call(&mut turn, *vmid, call.clone());
+                let counted = writes && answer.is_ok();
+                (Applied::Talos(answer), writes, counted, writes)
+            }
+            Input::Open { birth } => {
+                self.opens += 1;
+                if let Some(birth) = birth {
+                    self.proxmox.ensure(&birth.proxmox);
+                    self.infisical.ensure(&birth.infisical);
+                    self.sources.ensure(&birth.sources);
+                    self.birth.ensure(birth);
+                }
+                (Applied::Done, true, false, false)
+            }
+        }
+    }
+
+    /// Hands signals on until all is quiet, and says whether a machine heard one.
+    fn deliver(
+        &mut self,
+        at: u64,
+        due: &mut Vec<(u64, Effect)>,
+        signals: &mut Vec<Signal>,
+    ) -> bool {
+        let mut machines = false;
+        let mut heard = 0;
+        while heard < signals.len() && heard < SIGNALS_MAX {
+            let mut signal = signals[heard].clone();
+            heard += 1;
+            let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
+            match &mut signal {
+                Signal::VmStarted(facts) => {
+                    facts.extensions = self.sources.extensions(facts.image.as_deref());
+                    self.talos.heard(&mut turn, &signal);
+                    machines = true;
+                }
+                Signal::VmStopped { .. } | Signal::VmDestroyed { .. } => {
+                    self.talos.heard(&mut turn, &signal);
+                    machines = true;
+                }
+                Signal::ClusterBorn { .. }
+                | Signal::NodeJoined { .. }
+                | Signal::NodeLost { .. } => self.kubernetes.heard(&mut turn, &signal),
+            }
+        }
+        machines
+    }
+}
+
+/// An answer that still knows whose it is.
+enum Applied {
+    Done,
+    Fired(&'static str),
+    Http(Server, HttpReply),
+    Talos(Result<talos::Reply, talos::Refusal>),
+}
+
+impl Applied {
+    fn server(&self) -> &'static str {
+        match self {
+            Self::Done | Self::Fired(_) => "datacenter",
+            Self::Http(server, _) => server.name(),
+            Self::Talos(_) => "talos",
+        }
+    }
+}
+
+impl From<Applied> for Answer {
+    fn from(applied: Applied) -> Self {
+        match applied {
+            Applied::Done => Self::Done,
+            Applied::Fired(part) => Self::Fired(part),
+            Applied::Http(_, reply) => Self::Http(reply),
+            Applied::Talos(answer) => Self::Talos(answer),
+        }
+    }
+}
+
+/// What the cluster reaches beyond its own walls.
+struct Outside<'a> {
+    infisical: &'a Infisical,
+    sources: &'a Sources,
+}
+
+impl Neighbours for Outside<'_> {
+    fn secret(&self, query: &SecretQuery<'_>) -> Result<String, String> {
+        self.infisical.read(query)
+    }
+
+    fn git_head(
+        &self,
+        url: &str,
+        branch: &str,
+        credentials: Option<(&str, &str)>,
+    ) -> Result<String, String> {
+        self.sources.git_head(url, branch, credentials)
+    }
+
+    fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>> {
+        self.sources.kustomizations(url, path)
+    }
+}
