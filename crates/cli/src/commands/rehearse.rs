@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use castle_rehearsal::inventory::Inventory;
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
@@ -14,10 +15,41 @@ pub(crate) fn inventory(which: &Which, everywhere: &Everywhere, settings: &Setti
     let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
     runtime()?.block_on(async {
         let host = rehearsal.open()?;
-        let inventory = host.inventory();
-        output::data(&if everywhere.json { inventory.json() } else { inventory.text() });
+        let inventory = host.read(Inventory::of);
+        output::data(&if everywhere.json {
+            serde_json::to_string(&inventory).unwrap_or_default()
+        } else {
+            text(&inventory)
+        });
         Ok(Exit::Done)
     })
+}
+
+fn text(inventory: &Inventory) -> String {
+    let guests = inventory.proxmox.guests.iter().map(|guest| {
+        let kind = if guest.container { "container" } else { "VM" };
+        let power = if guest.running { "running" } else { "stopped" };
+        let machine = inventory.machines.get(&guest.vmid).map(|m| format!(", {m}")).unwrap_or_default();
+        format!("{kind} {} {}: {power}{machine} [{}]", guest.vmid, guest.name, guest.tags.join(" "))
+    });
+    let nodes = inventory.nodes.iter().map(|(name, ready)| {
+        format!("{name}: {}", if *ready { "Ready" } else { "NotReady" })
+    });
+    let mut page = String::new();
+    let mut part = |title: &str, lines: Vec<String>| {
+        page.push_str(&format!("{title}: {}\n", if lines.is_empty() { "none" } else { "" }).replace(": \n", ":\n"));
+        for line in lines {
+            page.push_str(&format!("  {line}\n"));
+        }
+    };
+    part("guests", guests.collect());
+    part("disks", inventory.proxmox.volumes.clone());
+    part("image files", inventory.proxmox.files.clone());
+    part("tasks still running", inventory.proxmox.running_tasks.clone());
+    part("nodes of the cluster", nodes.collect());
+    part("secrets in the vault, by key", inventory.secrets.clone());
+    part("schematics at the image factory", inventory.schematics.clone());
+    page
 }
 
 /// Removes the datacenter and the state of a rehearsal.
