@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use castle_model::spec::NodeSpec;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::io::AsyncReadExt;
 
@@ -12,7 +13,7 @@ use crate::turn::Listen;
 const IMAGE: &str = "talos-1.13.9-c9078f9419961640.qcow2";
 
 /// Lets the driver work through what is due.
-async fn settle() {
+pub(super) async fn settle() {
     tokio::time::sleep_until(tokio::time::Instant::now() + Duration::from_mins(2)).await;
 }
 
@@ -38,27 +39,36 @@ async fn proxmox(host: &Host, method: Method, path: &str, form: &[(&str, &str)])
     reply
 }
 
-async fn raise(host: &Host) {
+/// Brings the image to Proxmox.
+pub(super) async fn download(host: &Host) {
     register(host, SCHEMATIC).await;
     let id = host.read(|world| world.sources.schematics().next().unwrap().to_owned());
     assert!(IMAGE.contains(&id[..16]), "{id}");
     let url = format!("https://factory.talos.dev/image/{id}/v1.13.9/nocloud-amd64.qcow2");
     let wanted = [("url", url.as_str()), ("content", "import"), ("filename", IMAGE)];
     proxmox(host, Method::POST, "/storage/local/download-url", &wanted).await;
+}
+
+/// Makes a machine and switches it on.
+pub(super) async fn boot(host: &Host, node: &NodeSpec) {
     let disk = format!("local-lvm:0,import-from=local:import/{IMAGE}");
+    let (vmid, address) = (node.vmid.to_string(), format!("ip={}/24,gw=192.168.1.1", node.address));
     let machine = [
-        ("vmid", "421"),
-        ("name", "cp-01"),
+        ("vmid", vmid.as_str()),
+        ("name", node.name.as_str()),
         ("memory", "8192"),
         ("scsihw", "virtio-scsi-pci"),
         ("scsi0", disk.as_str()),
+        ("scsi1", "local-lvm:100"),
         ("ide2", "local-lvm:cloudinit"),
         ("net0", "virtio,bridge=vmbr0"),
-        ("ipconfig0", "ip=192.168.1.211/24,gw=192.168.1.1"),
+        ("ipconfig0", address.as_str()),
         ("boot", "order=scsi0"),
     ];
     proxmox(host, Method::POST, "/qemu", &machine).await;
-    proxmox(host, Method::POST, "/qemu/421/status/start", &[]).await;
+    let resize = [("disk", "scsi0"), ("size", "40G")];
+    proxmox(host, Method::PUT, &format!("/qemu/{vmid}/resize"), &resize).await;
+    proxmox(host, Method::POST, &format!("/qemu/{vmid}/status/start"), &[]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,7 +79,8 @@ async fn a_machine_answers_once_it_runs_and_breaks_off_when_it_stops() {
     let address = Ipv4Addr::new(192, 168, 1, 211);
     assert_eq!(host.read(|world| world.talos.listen(address, 50000)), None);
 
-    raise(&host).await;
+    download(&host).await;
+    boot(&host, &spec(1, 1).nodes[0]).await;
     let listen = host.read(|world| world.talos.listen(address, 50000));
     assert_eq!(listen, Some(Listen::Maintenance { vmid: 421 }));
     let refused = host.dialer().dial("192.168.1.211", 6443).await.err().map(|error| error.kind());

@@ -1,0 +1,183 @@
+//! `platform/etcd`: every control plane is a voting member of one etcd, and nobody else is.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use castle_engine::{Context, Pace, Step};
+use castle_model::spec::NodeSpec;
+use castle_model::{Class, Failure, Observed, Verdict};
+use castle_talos::Member;
+use futures::future::join_all;
+
+use super::Realm;
+
+/// How long a machine may take to list the members. One whose etcd does not run yet never answers at all.
+const LIST_DEADLINE: Duration = Duration::from_secs(3);
+
+/// What etcd on one machine says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It does not run; why.
+    Down(String),
+    /// It runs, but gives no list now; why.
+    Mute(String),
+    /// It runs and knows these members.
+    Members(Vec<Member>),
+}
+
+/// Asks every control plane at once for its service and, where that runs, for its members.
+pub(super) async fn ask(realm: &Realm, cx: &Context) -> Result<Vec<(NodeSpec, Seen)>, Failure> {
+    let nodes: Vec<NodeSpec> = realm.spec().control_planes().cloned().collect();
+    let answers = join_all(nodes.iter().map(|node| ask_one(realm, cx, node))).await;
+    nodes.into_iter().zip(answers).map(|(node, answer)| Ok((node, answer?))).collect()
+}
+
+async fn ask_one(realm: &Realm, cx: &Context, node: &NodeSpec) -> Result<Seen, Failure> {
+    let failed =
+        |error: castle_talos::TalosError| error.failure(format!("ask {} for etcd", node.name));
+    let talos = realm.open(cx, node).await?;
+    let services = talos.services().await.map_err(failed)?;
+    let state = services.iter().find(|service| service.id == "etcd").map(|service| &service.state);
+    if state.is_none_or(|state| state != "Running") {
+        let state = state.map_or("not there", String::as_str);
+        return Ok(Seen::Down(format!("etcd on {} is {state}", node.name)));
+    }
+    match talos.etcd_members(LIST_DEADLINE).await {
+        Ok(members) => Ok(Seen::Members(members)),
+        Err(error) if error.class().0 == Class::Transient => Ok(Seen::Mute(error.to_string())),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Judges what all control planes say: the same members everywhere, exactly ours, all voting.
+pub(super) fn judge(seen: &[(NodeSpec, Seen)]) -> Verdict {
+    let mut lists = Vec::new();
+    for (node, seen) in seen {
+        match seen {
+            Seen::Down(why) | Seen::Mute(why) => return Verdict::waiting(why.clone()),
+            Seen::Members(members) => lists.push((node, members)),
+        }
+    }
+    let Some((first, members)) = lists.first() else { return Verdict::waiting("nobody was asked") };
+    for (node, other) in &lists {
+        let shared = other.iter().any(|member| members.iter().any(|own| own.id == member.id));
+        if !shared {
+            return Verdict::Failed(
+                failure("there are two of them: the brain is split")
+                    .evidence(format!("{} and {} share no member", first.name, node.name))
+                    .hint("this castle cannot be mended: raze it with `castle down`, then `castle up`"),
+            );
+        }
+        if other != members {
+            return Verdict::waiting(format!(
+                "{} and {} name different members",
+                first.name, node.name
+            ));
+        }
+    }
+    for member in *members {
+        let url =
+            |node: &NodeSpec| member.peer_urls.contains(&format!("https://{}:2380", node.address));
+        if !seen.iter().any(|(node, _)| url(node)) {
+            let name = if member.hostname.is_empty() { "nameless" } else { &member.hostname };
+            return Verdict::Failed(
+                failure("a member is none of our machines")
+                    .evidence(format!(
+                        "{name}, {:016x} at {}",
+                        member.id,
+                        member.peer_urls.join(", ")
+                    ))
+                    .hint("it is left from a machine that is gone: remove it from etcd by its id"),
+            );
+        }
+        if member.learner {
+            return Verdict::waiting(format!("member {:016x} does not vote yet", member.id));
+        }
+    }
+    if members.len() < seen.len() {
+        return Verdict::waiting(format!("{} of {} members", members.len(), seen.len()));
+    }
+    Verdict::Ready(format!("{} voting members, the same on every control plane", members.len()))
+}
+
+fn failure(why: &str) -> Failure {
+    Failure::new(Class::Conflict, "prove that the control planes share one etcd", why)
+}
+
+/// The step.
+pub(super) struct Etcd(pub(super) Realm);
+
+#[async_trait]
+impl Step for Etcd {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        match judge(&ask(&self.0, cx).await?) {
+            Verdict::Ready(evidence) => Ok(Observed::Right { evidence }),
+            Verdict::Waiting(_) => Ok(Observed::Absent),
+            Verdict::Failed(failure) => Err(failure),
+        }
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        let look = || async { Ok(judge(&ask(&self.0, cx).await?)) };
+        cx.wait(Pace::GATE, "every control plane to vote in etcd", look).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(number: u8) -> NodeSpec {
+        serde_json::from_value(serde_json::json!({
+            "name": format!("cp-{number:02}"), "role": "control-plane", "vmid": 420 + u32::from(number),
+            "address": format!("192.168.1.21{number}"), "cores": 4, "memory_mib": 8192,
+            "disk_gib": 40, "data_disk_gib": null,
+        }))
+        .unwrap()
+    }
+
+    fn member(number: u8, learner: bool) -> Member {
+        Member {
+            id: u64::from(number),
+            hostname: format!("cp-{number:02}"),
+            peer_urls: vec![format!("https://192.168.1.21{number}:2380")],
+            learner,
+        }
+    }
+
+    fn said(lists: &[&[(u8, bool)]]) -> String {
+        let seen: Vec<(NodeSpec, Seen)> = (1..)
+            .zip(lists)
+            .map(|(number, list)| {
+                let members =
+                    list.iter().map(|(number, learner)| member(*number, *learner)).collect();
+                (node(number), Seen::Members(members))
+            })
+            .collect();
+        match judge(&seen) {
+            Verdict::Ready(proof) => format!("ready: {proof}"),
+            Verdict::Waiting(reason) => format!("waiting: {reason}"),
+            Verdict::Failed(failure) => format!("failed: {}", failure.why),
+        }
+    }
+
+    #[test]
+    fn only_one_etcd_of_all_and_none_but_ours_is_ready() {
+        let all: &[(u8, bool)] = &[(1, false), (2, false), (3, false)];
+        let ready = "ready: 3 voting members, the same on every control plane";
+        assert_eq!(said(&[all, all, all]), ready);
+        let learning: &[(u8, bool)] = &[(1, false), (2, false), (3, true)];
+        assert!(said(&[learning; 3]).contains("does not vote yet"));
+        assert!(said(&[&all[..2], &all[..2], &all[..2]]).contains("2 of 3 members"));
+        assert!(said(&[all, &all[..2], all]).contains("different members"));
+        assert!(said(&[&all[..1], &all[1..], &all[..1]]).contains("split"));
+        let ghost: &[(u8, bool)] = &[(1, false), (9, false)];
+        assert!(said(&[ghost]).contains("none of our machines"));
+    }
+
+    #[test]
+    fn a_machine_whose_etcd_does_not_run_is_waited_for() {
+        let seen = [(node(1), Seen::Down("etcd on cp-01 is Preparing".to_owned()))];
+        assert_eq!(judge(&seen), Verdict::waiting("etcd on cp-01 is Preparing"));
+    }
+}
