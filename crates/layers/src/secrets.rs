@@ -16,6 +16,8 @@ use castle_wire::World;
 
 pub mod escrow;
 pub mod read;
+#[cfg(test)]
+mod tests;
 
 /// Declares the steps of this layer.
 #[must_use]

@@ -1,6 +1,7 @@
 //! What a datacenter is built for: the endpoints and the invented secrets of one castle file.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use castle_model::spec::Spec;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::turn::{Dice, Server};
 const TOKEN_ID: &str = "castle@pve!rehearsal";
 
 /// All that a castle file asks of the world around it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Birth {
     /// Where all randomness comes from.
     pub seed: u64,
@@ -100,6 +101,16 @@ impl Birth {
             }
         }
         *self = Self { seed: self.seed, endpoints, ..other.clone() };
+    }
+}
+
+impl fmt::Debug for Birth {
+    /// Without the secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Birth")
+            .field("seed", &self.seed)
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
     }
 }
 

@@ -190,7 +190,7 @@ impl Host {
         self.shared.spawn(shared::drive(self.shared.clone()));
     }
 
-    /// Ends the datacenter's day: writes a snapshot, so that the next process starts fast and at this moment.
+    /// Ends the datacenter's day: the next process starts at this moment, and from a snapshot if much has happened.
     ///
     /// # Errors
     /// If it cannot be written now, or some input could not be written before.

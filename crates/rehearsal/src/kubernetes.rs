@@ -138,7 +138,16 @@ impl Kubernetes {
 
     /// Answers a call to the API server.
     pub fn call(&mut self, turn: &mut Turn<'_>, call: &HttpCall, _: &dyn Neighbours) -> HttpReply {
-        self.now = turn.now;
+        let before = std::mem::replace(&mut self.now, turn.now);
+        let reply = self.answer(turn, call);
+        if !reply.mutated {
+            // A read is not logged, so it may leave no mark, not even its time.
+            self.now = before;
+        }
+        reply
+    }
+
+    fn answer(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> HttpReply {
         let Some(peer) = &call.peer else {
             return No::new(401, "Unauthorized", "Unauthorized").reply();
         };

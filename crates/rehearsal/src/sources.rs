@@ -22,7 +22,7 @@ pub const FACTORY_HOST: &str = "factory.talos.dev";
 pub const MANIFEST_HOSTS: [&str; 2] = ["github.com", "raw.githubusercontent.com"];
 
 /// The repository that a castle file names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourcesBirth {
     /// Where the commit comes from.
     pub seed: u64,

@@ -30,6 +30,9 @@ const SUM_DIGITS: usize = 16;
 /// After so many inputs a snapshot is due: replaying them costs some ten milliseconds.
 const SNAPSHOT_EVERY: u64 = 5_000;
 
+/// A log so short at a clean end is left to the next reader: a snapshot costs more than replaying it.
+const SHORT: u64 = 64;
+
 /// Why a world cannot be opened or kept.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -155,6 +158,12 @@ impl Store {
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
         self.number - self.snapshot_at >= SNAPSHOT_EVERY
+    }
+
+    /// Whether replaying the log costs more than taking a snapshot.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.number - self.snapshot_at > SHORT
     }
 
     /// Replaces snapshot and log by the world as it is.

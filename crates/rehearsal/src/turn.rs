@@ -1,5 +1,6 @@
 //! What every emulated server shares: the turn it acts in, the calls it answers, the effects it leaves due.
 
+use std::fmt;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
@@ -209,8 +210,8 @@ pub struct Authority {
     pub key: String,
 }
 
-impl std::fmt::Debug for Authority {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Authority(…)")
     }
 }
@@ -256,7 +257,7 @@ pub trait Neighbours {
 }
 
 /// Which secret, and who asks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct SecretQuery<'a> {
     /// The server, such as `https://eu.infisical.com`.
     pub host: &'a str,
@@ -286,7 +287,7 @@ pub struct Declared {
 }
 
 /// An HTTP request as a part sees it: parsed and decrypted, with who sent it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct HttpCall {
     /// `GET`, `POST`, …
     pub method: String,
@@ -303,6 +304,13 @@ pub struct HttpCall {
     pub body: Vec<u8>,
     /// The client certificate that was presented and verified, if any.
     pub peer: Option<Peer>,
+}
+
+impl fmt::Debug for HttpCall {
+    /// Without headers, query and body, where secrets travel.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} https://{}{}", self.method, self.host, self.path)
+    }
 }
 
 /// Bodies are logged as text where they are text, so that a log can be read.

@@ -67,6 +67,8 @@ pub enum Input {
         /// The call.
         call: talos::Call,
     },
+    /// The process that hosts the world ends its day: time stands still from here.
+    Rest,
     /// A process opened the world.
     Open {
         /// What its castle file asks for, if that differs from what the world was built for: what is new in
@@ -124,7 +126,7 @@ impl Datacenter {
     pub fn input(&mut self, at: u64, input: &Input) -> Output {
         let dice = self.dice.clone();
         let (mut due, mut signals) = (Vec::new(), Vec::new());
-        let fired = matches!(input, Input::Fire | Input::Open { .. });
+        let fired = matches!(input, Input::Fire | Input::Open { .. } | Input::Rest);
         let (answer, wrote, counted, mut machines) = self.apply(at, input, &mut due, &mut signals);
         let changed = fired || wrote || !due.is_empty() || !signals.is_empty() || dice != self.dice;
         machines |= self.deliver(at, &mut due, &mut signals);
@@ -140,11 +142,6 @@ impl Datacenter {
             *self.mutations.entry(server.to_owned()).or_default() += 1;
         }
         Output { answer: answer.into(), changed, counted, machines }
-    }
-
-    /// Moves the clock to where a process left it.
-    pub(crate) fn rest(&mut self, at: u64) {
-        self.now = self.now.max(at);
     }
 
     fn apply(
@@ -190,6 +187,7 @@ impl Datacenter {
                 let counted = writes && answer.is_ok();
                 (Applied::Talos(answer), writes, counted, writes)
             }
+            Input::Rest => (Applied::Done, true, false, false),
             Input::Open { birth } => {
                 self.opens += 1;
                 if let Some(birth) = birth {

@@ -146,7 +146,11 @@ impl Shared {
             Input::Fire => state.datacenter.queue.first_due()?,
             _ => now,
         };
+        #[cfg(test)]
+        let before = state.datacenter.clone();
         let output = state.datacenter.input(at, input);
+        #[cfg(test)]
+        assert!(output.changed || state.datacenter == before, "unlogged change: {input:?}");
         if let Answer::Fired(part) = output.answer {
             state.trace.effect(at, part);
         }
@@ -233,11 +237,16 @@ impl Shared {
         if state.ended.is_some() {
             return Ok(());
         }
+        drop(self.apply(&mut state, &Input::Rest));
+        if let Some(Ended::Trouble(error)) = &mut state.ended {
+            return error.take().map_or(Ok(()), Err);
+        }
         state.ended = Some(Ended::Closed);
-        let now = self.time.now();
-        state.datacenter.rest(now);
         let State { store, datacenter, .. } = &mut *state;
-        store.take().map_or(Ok(()), |mut store| store.snapshot(datacenter))
+        match store.take() {
+            Some(mut store) if store.is_long() => store.snapshot(datacenter),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the world as it is and cuts all connections.

@@ -12,6 +12,7 @@ use crate::testing::spec;
 
 mod cluster;
 mod life;
+mod machine;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 
@@ -193,4 +194,16 @@ async fn git_is_asked_as_git_asks() {
     let text = reply.text();
     assert!(text.starts_with("001e# service=git-upload-pack\n0000"), "{text}");
     assert!(text.ends_with(" refs/heads/main\n0000"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn debug_output_of_a_world_holds_no_secret() {
+    let host = memory(1);
+    let (world, birth) = host.read(|world| (format!("{world:?}"), world.birth.clone()));
+    let token = birth.sources.token.clone().unwrap();
+    let proxmox = &birth.proxmox.token_secret;
+    let infisical = birth.infisical.secrets.values().chain([&birth.infisical.client_secret]);
+    for secret in infisical.chain([&token, proxmox]).filter(|secret| !secret.contains('!')) {
+        assert!(!world.contains(secret.as_str()), "{secret}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The Git host: repositories over smart HTTP, as far as asking for their branches goes.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +25,7 @@ const DENIED: &str =
     "Invalid username or token. Password authentication is not supported for Git operations.";
 
 /// One repository.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repository {
     /// The token that reads it; none if everybody may.
     pub(super) token: Option<String>,
@@ -32,6 +33,13 @@ pub struct Repository {
     pub(super) branches: BTreeMap<String, String>,
     /// What folders declare.
     pub(super) folders: BTreeMap<String, Vec<Declared>>,
+}
+
+impl fmt::Debug for Repository {
+    /// Without the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repository").field("branches", &self.branches).finish_non_exhaustive()
+    }
 }
 
 impl Repository {

@@ -31,9 +31,10 @@ fn call(server: Server, method: &str, host: &str, path: &str, body: &[u8]) -> In
 /// Inputs of all sorts; the number picks one.
 fn some_input(pick: u8) -> Input {
     let schematic = |arguments: &str| format!("customization: {{extraKernelArgs: [{arguments}]}}");
-    match pick % 6 {
+    match pick % 7 {
         0 => Input::Fire,
         1 => Input::Open { birth: None },
+        6 => Input::Rest,
         2 => Input::Open { birth: Some(Box::new(Birth::of(&spec(3, 2), 4))) },
         3 => call(Server::Sources, "POST", "factory.talos.dev", "/schematics", b"\xff\xfe"),
         4 => call(Server::Proxmox, "POST", "pve.lan", "/api2/json/nodes/pve/qemu", b"vmid=100"),
@@ -74,7 +75,7 @@ proptest! {
 #[test]
 fn a_torn_last_line_is_cut_wherever_it_tore() {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), &[1, 5, 11]);
+    run(folder.path(), &[1, 5, 12]);
     let log = folder.path().join(LOG);
     let whole = fs::read(&log).unwrap();
     let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
@@ -94,7 +95,7 @@ fn a_torn_last_line_is_cut_wherever_it_tore() {
 #[test]
 fn a_flipped_bit_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), &[1, 5, 11]);
+    run(folder.path(), &[1, 5, 12]);
     let log = folder.path().join(LOG);
     let whole = fs::read(&log).unwrap();
     let end = whole.len() - 1; // The last line's end is the torn case.
@@ -131,7 +132,7 @@ fn a_damaged_or_newer_snapshot_is_refused() {
 #[test]
 fn a_missing_entry_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), &[1, 5, 11]);
+    run(folder.path(), &[1, 5, 12]);
     let log = folder.path().join(LOG);
     let text = fs::read_to_string(&log).unwrap();
     let without: String =

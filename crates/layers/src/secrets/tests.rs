@@ -1,0 +1,277 @@
+//! The foundations of a castle, secrets and VMs, raised and razed against the rehearsal, and killed on the way.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use castle_engine::survey::Surveyor;
+use castle_engine::{Graph, Outputs, Report, Runner, Stop};
+use castle_infisical::{Credentials, Infisical, Place};
+use castle_journal::{Journals, MemoryDisk, Start};
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::spec::Trust;
+use castle_model::{Class, Event, Plan, RunId, Secret, Spec, Verb};
+use castle_platforms::proxmox::{preflight_id, vm_id};
+use castle_proxmox::Proxmox;
+use castle_rehearsal::host::Host;
+use castle_rehearsal::inventory::Inventory;
+use tokio::time::timeout;
+
+use super::escrow::BUNDLE_KEY;
+
+/// A castle, the datacenter that it stands in, and our state.
+struct Bench {
+    host: Host,
+    spec: Arc<Spec>,
+    disk: MemoryDisk,
+    runs: u32,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let mut spec = castle_config::example();
+        let host = Host::open(None, &spec, seed).unwrap();
+        spec.platform.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        host.spawn_driver();
+        Self { host, spec: Arc::new(spec), disk: MemoryDisk::new(), runs: 0 }
+    }
+
+    fn graph(&self) -> Graph {
+        let mut graph = Graph::new();
+        super::build(&mut graph, &self.spec, &self.host.world(), self.credentials());
+        castle_platforms::proxmox::build(&mut graph, &self.spec, &self.host.world());
+        graph
+    }
+
+    fn credentials(&self) -> Credentials {
+        let (client_id, client_secret) = self.host.credentials();
+        Credentials { client_id, client_secret }
+    }
+
+    /// One run of castle from survey to report, as the command line does it.
+    async fn run(&mut self, direction: Direction) -> (Plan, Report) {
+        self.runs += 1;
+        let graph = self.graph();
+        let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
+        let outputs = Arc::<Outputs>::default();
+        let surveyor = Surveyor {
+            graph: &graph,
+            records: journals.records(),
+            outputs: outputs.clone(),
+            deadlines: &self.spec.deadlines,
+        };
+        let castle = &self.spec.name;
+        let plan = match direction {
+            Direction::Up => {
+                let survey = surveyor.look().await;
+                castle_plan::up(castle, graph.decls(), &survey, &BTreeSet::new()).unwrap()
+            }
+            Direction::Down => {
+                let survey = surveyor.look_for_leftovers().await;
+                castle_plan::down(castle, graph.decls(), &survey).unwrap()
+            }
+        };
+        let run = RunId::new(format!("r{}", self.runs));
+        let clock = self.host.clock();
+        let start = Start {
+            run: run.clone(),
+            castle: castle.clone(),
+            direction,
+            plan: plan.hash.clone(),
+            version: "0".to_owned(),
+        };
+        journals.start_run(clock.now(), start).unwrap();
+        let report = Runner {
+            graph: &graph,
+            plan: &plan,
+            journals: &mut journals,
+            outputs,
+            deadlines: &self.spec.deadlines,
+            now: Arc::new(move || clock.now()),
+            face: &mut |_: &Event| (),
+            told: 0,
+            run,
+            stop: Stop::default(),
+        }
+        .run()
+        .await
+        .unwrap();
+        (plan, report)
+    }
+
+    async fn up(&mut self) -> Report {
+        self.run(Direction::Up).await.1
+    }
+
+    fn inventory(&self) -> Inventory {
+        self.host.read(Inventory::of)
+    }
+
+    fn mutations(&self) -> u64 {
+        self.host.mutations().values().sum()
+    }
+
+    /// Everything that the datacenter must hold once the foundations stand.
+    fn assert_risen(&self) {
+        let found = self.inventory();
+        let guests = &found.proxmox.guests;
+        assert_eq!(guests.len(), 5, "{guests:?}");
+        assert!(guests.iter().all(|guest| guest.running && guest.lock.is_none()), "{guests:?}");
+        let lives: BTreeSet<&str> = guests
+            .iter()
+            .flat_map(|guest| guest.tags.iter().filter(|tag| tag.starts_with("inc-")))
+            .map(String::as_str)
+            .collect();
+        assert_eq!(lives.len(), 1, "{lives:?}");
+        assert!(found.secrets.iter().any(|key| key.contains(BUNDLE_KEY)), "{:?}", found.secrets);
+    }
+
+    fn proxmox(&self) -> Proxmox {
+        let (id, secret) = self.host.read(|world| {
+            let birth = &world.birth.proxmox;
+            (Secret::new(birth.token_id.clone()), Secret::new(birth.token_secret.clone()))
+        });
+        let platform = &self.spec.platform;
+        Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, (&id, &secret))
+            .unwrap()
+    }
+
+    async fn vault(&self) -> (Infisical, Place) {
+        let secrets = &self.spec.secrets;
+        let vault = Infisical::new(&self.host.world(), &secrets.host, self.credentials()).unwrap();
+        let project = vault.project(&secrets.project).await.unwrap();
+        let (environment, path) = (secrets.environment.clone(), secrets.path.clone());
+        (vault, Place { project, environment, path })
+    }
+}
+
+fn assert_done(report: &Report) {
+    assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_castle_rises_is_left_alone_and_goes_without_a_trace() {
+    let mut bench = Bench::new(1);
+    let before = bench.inventory();
+    assert_done(&bench.up().await);
+    bench.assert_risen();
+    let risen = bench.mutations();
+
+    let (plan, report) = bench.run(Direction::Up).await;
+    assert_done(&report);
+    assert!(plan.is_quiet(), "{:?}", plan.counts());
+    assert_eq!(bench.mutations(), risen, "a second run must not touch anything");
+
+    // The state folder is lost: everything is found again and adopted.
+    bench.disk = MemoryDisk::new();
+    let (plan, report) = bench.run(Direction::Up).await;
+    assert_done(&report);
+    assert!(
+        plan.steps
+            .iter()
+            .filter(|s| s.decl.layer.as_str() == "platform")
+            .all(|s| s.verb == Verb::Adopt)
+    );
+    assert_eq!(bench.mutations(), risen);
+
+    assert_done(&bench.run(Direction::Down).await.1);
+    let after = bench.inventory();
+    assert_eq!(after.proxmox.guests, before.proxmox.guests);
+    assert_eq!(after.proxmox.volumes, before.proxmox.volumes);
+    assert_eq!(after.proxmox.files, before.proxmox.files);
+    assert_eq!(after.secrets, before.secrets);
+    assert_done(&bench.run(Direction::Down).await.1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_killed_anywhere_is_taken_up_again() {
+    let mut kills = 0;
+    for (seed, milliseconds) in (0..12).map(|n| (n, 3_100 + n * 1_300)) {
+        let mut bench = Bench::new(seed);
+        let killed = timeout(Duration::from_millis(milliseconds), bench.up()).await.is_err();
+        kills += u32::from(killed);
+        // Every other time the state is lost with the process.
+        if seed % 2 == 1 {
+            bench.disk = MemoryDisk::new();
+        }
+        let report = bench.up().await;
+        assert_eq!(
+            report.outcome,
+            RunOutcome::Done,
+            "killed {killed} at {milliseconds}: {:#?}",
+            report.failures
+        );
+        bench.assert_risen();
+        let volumes = bench.inventory().proxmox.volumes.len();
+        // Per VM: system disk, EFI disk, cloud-init; two workers with a second disk.
+        assert_eq!(volumes, 5 * 3 + 2, "after a kill at {milliseconds}");
+        assert_eq!(bench.inventory().proxmox.files.len(), 1);
+    }
+    assert!(kills >= 10, "only {kills} runs were killed before their end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_guest_in_the_way_stops_everything_before_it_begins() {
+    let mut bench = Bench::new(3);
+    let proxmox = bench.proxmox();
+    let theirs = [("vmid", "422".to_owned()), ("name", "web".to_owned())];
+    proxmox.create_vm("pve", &theirs).await.unwrap();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let before = bench.mutations();
+    let report = bench.up().await;
+    let failure = &report.failures[&preflight_id()];
+    assert_eq!(failure.class, Class::Conflict);
+    assert!(
+        failure.why.contains("the number 422 of cp-02 is taken by VM `web`"),
+        "{}",
+        failure.why
+    );
+    assert_eq!(bench.mutations(), before);
+    // Nor is it our leftover.
+    assert_done(&bench.run(Direction::Down).await.1);
+    assert_eq!(bench.inventory().proxmox.guests.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_secrets_are_named_before_anything_else_is_asked() {
+    let mut bench = Bench::new(4);
+    let (vault, place) = bench.vault().await;
+    vault.remove(&place, "GITHUB_TOKEN").await.unwrap();
+    vault.remove(&place, "AWS_ACCESS_KEY_ID").await.unwrap();
+    let report = bench.up().await;
+    let failure = report.failures.values().next().unwrap();
+    assert_eq!(failure.why, "missing: AWS_ACCESS_KEY_ID, GITHUB_TOKEN");
+    assert!(failure.evidence.as_ref().unwrap().contains("environment dev"));
+    assert!(bench.inventory().proxmox.guests.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_whose_secrets_are_lost_are_not_touched() {
+    let mut bench = Bench::new(5);
+    assert_done(&bench.up().await);
+    let (vault, place) = bench.vault().await;
+    assert!(vault.remove(&place, BUNDLE_KEY).await.unwrap());
+    let before = bench.mutations();
+    let report = bench.up().await;
+    let failure = &report.failures[&castle_platforms::ids::secrets_escrow()];
+    assert_eq!(failure.class, Class::Gone, "{failure:?}");
+    assert_eq!(bench.mutations(), before);
+    // They can still be removed.
+    assert_done(&bench.run(Direction::Down).await.1);
+    assert!(bench.inventory().proxmox.guests.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_was_switched_off_is_switched_on_again() {
+    let mut bench = Bench::new(6);
+    assert_done(&bench.up().await);
+    let node = bench.spec.nodes[0].clone();
+    bench.proxmox().stop("pve", node.vmid).await.unwrap();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let (plan, report) = bench.run(Direction::Up).await;
+    assert_done(&report);
+    let step = plan.step(&vm_id(&node.name)).unwrap();
+    assert_eq!((step.verb, step.reason.as_str()), (Verb::Update, "it is switched off"));
+    bench.assert_risen();
+}
