@@ -32,6 +32,13 @@ pub(crate) fn run() -> Result<bool> {
         bail!("{} names a dynamic loader: it is not static", binary.display());
     }
     let version = talk::output(&root, &[binary.as_os_str(), "--version".as_ref()])?;
+    if !version.starts_with("castle ") {
+        bail!(
+            "`{} --version` answered `{}`, not its name and version",
+            binary.display(),
+            version.trim()
+        );
+    }
     let sum = hex::encode(Sha256::digest(&bytes));
     let note = binary.with_extension("sha256");
     fs::write(&note, format!("{sum}  castle\n"))

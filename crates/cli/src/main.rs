@@ -1,1 +1,45 @@
-fn main() {}
+//! The program `castle`: arguments and settings in, one command, an exit code out.
+
+mod args;
+mod castle;
+mod commands;
+mod exit;
+mod face;
+mod output;
+mod project;
+mod rehearsal;
+mod session;
+mod settings;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::exit::Exit;
+use crate::settings::Settings;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to standard output and are no mistake; clap knows which is which.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            error.print().ok();
+            return exit.into();
+        }
+    };
+    std::panic::set_hook(Box::new(|info| {
+        // Never the words of a panic: anything could be in them, a secret even.
+        let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+        output::talk(&format!("castle: internal error{place}; the step that met it is named in the report"));
+    }));
+    match commands::run(cli, &Settings::read()) {
+        Ok(exit) => exit.into(),
+        Err(problem) => {
+            output::talk(&problem.to_string());
+            problem.exit.into()
+        }
+    }
+}

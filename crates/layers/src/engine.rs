@@ -1,16 +1,63 @@
-//! The steps of this part. (Being built.)
+//! The engine layer: External Secrets, and the store through which the cluster reads the castle's secrets.
 
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::{Spec, StepDecl};
+use castle_model::{Spec, StepDecl, StepId};
+use castle_platforms::cluster::Cluster;
+use castle_platforms::ids;
 use castle_wire::World;
 
-/// The steps of this part.
+use crate::release::{Release, step};
+
+mod store;
+
+/// The namespace that the release brings.
+pub(crate) const NAMESPACE: &str = "external-secrets";
+/// The store's name.
+pub(crate) const STORE: &str = "infisical";
+
+const RELEASE: Release =
+    Release { layer: "engine", component: "external-secrets", overlay: |_, _| {}, makes: &[] };
+
+/// The step that installs the operator.
 #[must_use]
-pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
-    Vec::new()
+pub fn operator_id() -> StepId {
+    StepId::new("engine", "operator")
 }
 
-/// Adds the steps of this part.
-pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}
+/// The step that makes the store and proves it.
+#[must_use]
+pub fn store_id() -> StepId {
+    StepId::new("engine", "store")
+}
+
+/// The steps of this layer; none if it is switched off.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    if !spec.engine.enabled {
+        return Vec::new();
+    }
+    vec![
+        StepDecl::new(operator_id(), "External Secrets", "operator")
+            .needs([ids::access()])
+            .weight(16_000)
+            .contained("the VMs"),
+        StepDecl::new(store_id(), format!("secret store {STORE}"), "store")
+            .needs([operator_id(), ids::secrets_read()])
+            .weight(4_000)
+            .contained("the VMs"),
+    ]
+}
+
+/// Adds the steps of this layer.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec) {
+        if decl.id == operator_id() {
+            graph.add(decl, step(&RELEASE, &cluster));
+        } else {
+            graph.add(decl, store::SecretStore(cluster.clone()));
+        }
+    }
+}

@@ -1,16 +1,115 @@
-//! The steps of this part. (Being built.)
+//! The gitops layer: Flux, the repository it follows, the handover, and what Flux builds from there.
 
 use std::sync::Arc;
 
-use castle_engine::Graph;
-use castle_model::{Spec, StepDecl};
+use castle_engine::{Graph, Key};
+use castle_model::{Spec, StepDecl, StepId};
+use castle_platforms::cluster::Cluster;
+use castle_platforms::ids;
 use castle_wire::World;
+use serde_json::{Value, json};
 
-/// The steps of this part.
+use crate::engine;
+use crate::release::{Release, step};
+
+mod convergence;
+mod handover;
+mod source;
+
+/// The namespace that the release brings, and the name of everything that ties Flux to the repository.
+pub(crate) const NAMESPACE: &str = "flux-system";
+/// The revision that Flux has fetched and that is the branch's head, `main@sha1:…`; given by `gitops/source`.
+pub(crate) const REVISION: Key<String> = Key::new("gitops/revision");
+
+const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/v1";
+/// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
+const REQUEUE: &str = "--requeue-dependency=5s";
+
+const RELEASE: Release = Release { layer: "gitops", component: "flux", overlay, makes: &[] };
+
+/// The step that installs Flux.
 #[must_use]
-pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
-    Vec::new()
+pub fn flux_id() -> StepId {
+    StepId::new("gitops", "flux")
 }
 
-/// Adds the steps of this part.
-pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}
+/// The step that ties Flux to the repository.
+#[must_use]
+pub fn source_id() -> StepId {
+    StepId::new("gitops", "source")
+}
+
+/// The step that hands the cluster over to Flux.
+#[must_use]
+pub fn handover_id() -> StepId {
+    StepId::new("gitops", "handover")
+}
+
+/// The step that waits for what Flux builds.
+#[must_use]
+pub fn convergence_id() -> StepId {
+    StepId::new("gitops", "convergence")
+}
+
+/// The steps of this layer; none if it is switched off.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    if !spec.gitops.enabled {
+        return Vec::new();
+    }
+    let gitops = &spec.gitops;
+    let mut source_needs = vec![flux_id(), ids::secrets_read()];
+    if spec.engine.enabled && gitops.token.is_some() {
+        source_needs.push(engine::store_id());
+    }
+    let within = "the VMs";
+    vec![
+        StepDecl::new(flux_id(), "Flux", "flux")
+            .needs([ids::access()])
+            .weight(16_000)
+            .contained(within),
+        StepDecl::new(source_id(), format!("{} at {}", gitops.url, gitops.branch), "source")
+            .needs(source_needs)
+            .weight(6_000)
+            .contained(within),
+        StepDecl::new(handover_id(), format!("handover of {}", gitops.path), "handover")
+            .needs([source_id(), ids::nodes()])
+            .weight(6_000)
+            .contained(within),
+        StepDecl::new(convergence_id(), "what Flux builds", "convergence")
+            .needs([handover_id()])
+            .weight(40_000)
+            .nothing_to_undo("it only proves"),
+    ]
+}
+
+/// Adds the steps of this layer.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec) {
+        if decl.id == flux_id() {
+            graph.add(decl, step(&RELEASE, &cluster));
+        } else if decl.id == source_id() {
+            graph.add(decl, source::Source(cluster.clone()));
+        } else if decl.id == handover_id() {
+            graph.add(decl, handover::Handover(cluster.clone()));
+        } else {
+            graph.add(decl, convergence::Convergence(cluster.clone()));
+        }
+    }
+}
+
+fn overlay(_: &Spec, object: &mut Value) {
+    if object["kind"] != "Deployment" || object["metadata"]["name"] != "kustomize-controller" {
+        return;
+    }
+    let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+    match container["args"].as_array_mut() {
+        Some(arguments)
+            if arguments
+                .iter()
+                .any(|a| a.as_str().is_some_and(|a| a.starts_with("--requeue-dependency"))) => {}
+        Some(arguments) => arguments.push(REQUEUE.into()),
+        None => container["args"] = json!([REQUEUE]),
+    }
+}

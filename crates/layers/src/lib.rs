@@ -6,7 +6,10 @@
 pub mod engine;
 pub mod extra;
 pub mod gitops;
+mod manifest;
 pub mod networking;
+mod objects;
+mod release;
 pub mod secrets;
 pub mod storage;
 

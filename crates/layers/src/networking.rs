@@ -1,16 +1,58 @@
-//! The steps of this part. (Being built.)
+//! The networking layer: MetalLB, and the addresses that it may give to load balancers.
 
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::{Spec, StepDecl};
+use castle_model::{Spec, StepDecl, StepId};
+use castle_platforms::cluster::Cluster;
+use castle_platforms::ids;
 use castle_wire::World;
 
-/// The steps of this part.
+use crate::release::{Release, step};
+
+mod pool;
+
+const RELEASE: Release =
+    Release { layer: "networking", component: "metallb", overlay: |_, _| {}, makes: &[] };
+
+/// The step that installs MetalLB.
 #[must_use]
-pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
-    Vec::new()
+pub fn metallb_id() -> StepId {
+    StepId::new("networking", "metallb")
 }
 
-/// Adds the steps of this part.
-pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}
+/// The step that makes the pool of addresses.
+#[must_use]
+pub fn pool_id() -> StepId {
+    StepId::new("networking", "pool")
+}
+
+/// The steps of this layer; none if it is switched off.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    if !spec.networking.enabled {
+        return Vec::new();
+    }
+    vec![
+        StepDecl::new(metallb_id(), "MetalLB", "metallb")
+            .needs([ids::access()])
+            .weight(15_000)
+            .contained("the VMs"),
+        StepDecl::new(pool_id(), format!("address pool {}", spec.network.pool), "pool")
+            .needs([metallb_id()])
+            .weight(6_000)
+            .contained("the VMs"),
+    ]
+}
+
+/// Adds the steps of this layer.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec) {
+        if decl.id == metallb_id() {
+            graph.add(decl, step(&RELEASE, &cluster));
+        } else {
+            graph.add(decl, pool::Pool(cluster.clone()));
+        }
+    }
+}

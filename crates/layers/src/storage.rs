@@ -1,16 +1,103 @@
-//! The steps of this part. (Being built.)
+//! The storage layer: Longhorn, and the proof that a volume can be had.
 
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::{Spec, StepDecl};
+use castle_model::{Spec, StepDecl, StepId};
+use castle_platforms::cluster::Cluster;
+use castle_platforms::ids;
 use castle_wire::World;
+use serde_json::Value;
 
-/// The steps of this part.
+use crate::release::{Release, step};
+
+mod volume;
+
+/// The namespace that the release brings.
+pub(crate) const NAMESPACE: &str = "longhorn-system";
+
+const RELEASE: Release = Release {
+    layer: "storage",
+    component: "longhorn",
+    overlay,
+    makes: &[
+        ("Deployment", NAMESPACE, "csi-attacher"),
+        ("Deployment", NAMESPACE, "csi-provisioner"),
+        ("Deployment", NAMESPACE, "csi-resizer"),
+        ("Deployment", NAMESPACE, "csi-snapshotter"),
+        ("DaemonSet", NAMESPACE, "longhorn-csi-plugin"),
+    ],
+};
+
+/// The step that installs Longhorn.
 #[must_use]
-pub fn declare(_spec: &Spec) -> Vec<StepDecl> {
-    Vec::new()
+pub fn longhorn_id() -> StepId {
+    StepId::new("storage", "longhorn")
 }
 
-/// Adds the steps of this part.
-pub fn build(_graph: &mut Graph, _spec: &Arc<Spec>, _world: &World) {}
+/// The step that proves that volumes can be had.
+#[must_use]
+pub fn volume_id() -> StepId {
+    StepId::new("storage", "volume")
+}
+
+/// The steps of this layer; none if it is switched off.
+#[must_use]
+pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    if !spec.storage.enabled {
+        return Vec::new();
+    }
+    vec![
+        StepDecl::new(longhorn_id(), "Longhorn", "longhorn")
+            .needs([ids::access()])
+            .weight(80_000)
+            .contained("the VMs"),
+        StepDecl::new(volume_id(), "probe volume", "volume")
+            .needs([longhorn_id(), ids::nodes()])
+            .weight(10_000)
+            .contained("the VMs"),
+    ]
+}
+
+/// Adds the steps of this layer.
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec) {
+        if decl.id == longhorn_id() {
+            graph.add(decl, step(&RELEASE, &cluster));
+        } else {
+            graph.add(decl, volume::Volume(cluster.clone()));
+        }
+    }
+}
+
+/// The number of copies, and the disk that Talos mounts where a node has one for volumes.
+fn overlay(spec: &Spec, object: &mut Value) {
+    if object["kind"] != "ConfigMap" {
+        return;
+    }
+    match object["metadata"]["name"].as_str() {
+        Some("longhorn-storageclass") => {
+            if let Some(text) = object["data"]["storageclass.yaml"].as_str() {
+                let wanted = format!("numberOfReplicas: \"{}\"", spec.storage.replicas);
+                object["data"]["storageclass.yaml"] =
+                    text.replace("numberOfReplicas: \"3\"", &wanted).into();
+            }
+        }
+        Some("longhorn-default-setting")
+            if spec.nodes.iter().any(|node| node.data_disk_gib.is_some()) =>
+        {
+            let text = object["data"]["default-setting.yaml"].as_str().unwrap_or_default();
+            if !text.contains("default-data-path:") {
+                let line = "default-data-path: /var/mnt/longhorn";
+                let whole = if text.is_empty() {
+                    line.to_owned()
+                } else {
+                    format!("{}\n{line}", text.trim_end())
+                };
+                object["data"]["default-setting.yaml"] = whole.into();
+            }
+        }
+        _ => {}
+    }
+}

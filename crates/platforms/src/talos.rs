@@ -6,13 +6,14 @@
 //!                     planes)
 //! ```
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_engine::{Context, Graph};
 use castle_model::spec::{NodeSpec, Role};
 use castle_model::{Class, Failure, Spec, StepDecl, StepId};
-use castle_talos::{KubeAccess, Presence, TalosAccess};
+use castle_talos::{KubeAccess, Presence, Talos, TalosAccess};
 use castle_wire::World;
 use castle_wire::failure::chain;
 
@@ -83,7 +84,12 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 
 /// Adds the steps of this part.
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
-    let realm = Realm { spec: spec.clone(), world: world.clone(), keys: Arc::default() };
+    let realm = Realm {
+        spec: spec.clone(),
+        world: world.clone(),
+        keys: Arc::default(),
+        open: Arc::default(),
+    };
     for decl in declare(spec) {
         let node = |id: &dyn Fn(&NodeSpec) -> StepId| {
             spec.nodes.iter().find(|node| id(node) == decl.id).cloned()
@@ -117,6 +123,8 @@ pub(crate) struct Realm {
     spec: Arc<Spec>,
     world: World,
     keys: Arc<Mutex<Option<Keys>>>,
+    /// Connections to machines of ours, by cluster and address: every step looks at the same few machines.
+    open: Arc<Mutex<BTreeMap<(String, Ipv4Addr), Talos>>>,
 }
 
 /// The administrator's certificates of one life.
@@ -165,15 +173,39 @@ impl Realm {
     /// Who answers at an address.
     async fn look(&self, cx: &Context, address: Ipv4Addr) -> Result<Presence, Failure> {
         let keys = self.keys(cx)?;
-        Ok(Presence::look(&self.world, address, Some(&keys.talos)).await)
+        if let Some(talos) = self.known(&keys, address)
+            && talos.version().await.is_ok()
+        {
+            return Ok(Presence::Ours(talos));
+        }
+        let presence = Presence::look(&self.world, address, Some(&keys.talos)).await;
+        if let Presence::Ours(talos) = &presence {
+            self.keep(&keys, talos);
+        }
+        Ok(presence)
     }
 
     /// A connection to a machine of ours.
-    async fn open(&self, cx: &Context, node: &NodeSpec) -> Result<castle_talos::Talos, Failure> {
+    async fn open(&self, cx: &Context, node: &NodeSpec) -> Result<Talos, Failure> {
         let keys = self.keys(cx)?;
-        castle_talos::Talos::secure(&self.world, node.address, &keys.talos)
+        if let Some(talos) = self.known(&keys, node.address) {
+            return Ok(talos);
+        }
+        let talos = Talos::secure(&self.world, node.address, &keys.talos)
             .await
-            .map_err(|error| error.failure(format!("speak to {}", node.name)))
+            .map_err(|error| error.failure(format!("speak to {}", node.name)))?;
+        self.keep(&keys, &talos);
+        Ok(talos)
+    }
+
+    fn known(&self, keys: &Keys, address: Ipv4Addr) -> Option<Talos> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&(keys.cluster.clone(), address)).cloned()
+    }
+
+    fn keep(&self, keys: &Keys, talos: &Talos) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.insert((keys.cluster.clone(), talos.address()), talos.clone());
     }
 
     /// Proves that the machine which answers is the VM that we made (DESIGN 9.8): the config that it would get
@@ -182,7 +214,7 @@ impl Realm {
         &self,
         cx: &Context,
         node: &NodeSpec,
-        talos: &castle_talos::Talos,
+        talos: &Talos,
     ) -> Result<Result<(), String>, Failure> {
         let wanted = smbios_uuid(&cx.outputs().get(&LIFE)?.incarnation, &node.name);
         let seen = talos

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::proxmox;
 use crate::world::Datacenter;
 
 /// Everything of consequence, counted by the datacenter.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inventory {
     /// Guests, volumes, image files and running tasks of Proxmox.
     pub proxmox: proxmox::Inventory,

@@ -27,6 +27,10 @@ use crate::catalogue;
 /// The port of Talos' API.
 pub const PORT: u16 = 50_000;
 
+/// How long dialling and the handshake may take. Machines are near; one that boots does not answer at all, and the
+/// sooner it is asked again, the sooner it is seen.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
+
 /// How long one call may take, unless the caller says otherwise.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -140,7 +144,8 @@ impl TalosError {
     }
 }
 
-/// A connection to one machine.
+/// A connection to one machine. Clones share it; when it breaks, the next call makes it anew, proven as before.
+#[derive(Clone)]
 pub struct Talos {
     pub(crate) address: Ipv4Addr,
     pub(crate) channel: Channel,
@@ -230,7 +235,7 @@ impl Talos {
     ) -> Result<Self, TalosError> {
         let config = client_config(verify, identity, world.clock.clone(), &[b"h2"])
             .map_err(|source| TalosError::Tls { address, source })?;
-        let connector = Connector::new(world.dialer.clone(), config);
+        let connector = Connector::new(world.dialer.clone(), config).deadline(CONNECT_DEADLINE);
         let ends = connector.ends();
         let uri = format!("https://{address}:{PORT}");
         let broken = |error: &tonic::transport::Error| connect_error(address, error);

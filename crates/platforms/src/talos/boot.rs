@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use castle_engine::{Context, Pace, Step};
 use castle_model::spec::NodeSpec;
 use castle_model::{Class, Failure, Observed, Verdict};
-use castle_talos::Presence;
+use castle_talos::{Presence, Talos};
 
 use super::Realm;
 
@@ -22,10 +22,32 @@ impl Boot {
             Presence::Maintenance(talos) => ("in maintenance mode", talos),
             Presence::Ours(talos) => ("with our config", talos),
         };
-        Ok(match self.realm.is_our_vm(cx, &self.node, &talos).await? {
-            Ok(()) => Verdict::Ready(format!("answers {state}")),
-            Err(why) => Verdict::Failed(self.ghost(&why)),
-        })
+        if let Err(why) = self.realm.is_our_vm(cx, &self.node, &talos).await? {
+            return Ok(Verdict::Failed(self.ghost(&why)));
+        }
+        let missing = self.missing_extensions(&talos).await?;
+        if missing.is_empty() {
+            return Ok(Verdict::Ready(format!("answers {state}")));
+        }
+        let what = format!("find {} as wanted", self.node.name);
+        let why = format!("its image lacks the extensions {}", missing.join(", "));
+        Ok(Verdict::Failed(
+            Failure::new(Class::Conflict, what, why)
+                .hint("the VM was made from another image: raze the castle with `castle down`, then `castle up`"),
+        ))
+    }
+
+    /// Extensions that the castle file wants and the running image does not have. Without them a node looks well until
+    /// the first volume is attached.
+    async fn missing_extensions(&self, talos: &Talos) -> Result<Vec<String>, Failure> {
+        let there = talos
+            .extensions()
+            .await
+            .map_err(|error| error.failure(format!("list the extensions of {}", self.node.name)))?;
+        let wanted = &self.realm.spec().platform.extensions;
+        // Talos names them without their publisher.
+        let name = |full: &String| full.rsplit('/').next().unwrap_or(full).to_owned();
+        Ok(wanted.iter().map(name).filter(|name| !there.contains(name)).collect())
     }
 
     fn ghost(&self, why: &str) -> Failure {
@@ -48,6 +70,6 @@ impl Step for Boot {
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let what = format!("{} to answer at {}", self.node.name, self.node.address);
-        cx.wait(Pace::GATE, &what, || self.look(cx)).await
+        cx.wait(Pace::TASK, &what, || self.look(cx)).await
     }
 }

@@ -12,6 +12,7 @@ use crate::testing::spec;
 
 mod cluster;
 mod life;
+mod machine;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 

@@ -10,6 +10,7 @@ use castle_wire::{Clock, Entropy};
 use tonic::Code;
 
 use super::*;
+use crate::testing::spec;
 use crate::turn::{self, Dice, VmFacts};
 
 /// A datacenter of machines alone.
@@ -91,7 +92,7 @@ impl Bench {
     }
 
     /// A whole cluster up to quiet.
-    fn risen(seed: u64, control_planes: u32, workers: u32) -> (Self, Spec) {
+    fn risen(seed: u64, control_planes: u8, workers: u8) -> (Self, Spec) {
         let spec = spec(control_planes, workers);
         let mut bench = Self::new(seed);
         bench.start(&spec);
@@ -161,39 +162,6 @@ fn facts(spec: &Spec, vmid: u32, disk: &str) -> VmFacts {
         memory_mib: 8192,
         extensions: vec!["siderolabs/iscsi-tools".to_owned()],
     }
-}
-
-fn spec(control_planes: u32, workers: u32) -> Spec {
-    let node = |name: &str, role: &str, index: u32, first: u32, vmid: u32| {
-        serde_json::json!({
-            "name": format!("{name}-{:02}", index + 1), "role": role,
-            "address": format!("192.168.1.{}", first + index), "vmid": vmid + index, "cores": 4,
-            "memory_mib": 8192, "disk_gib": 40,
-            "data_disk_gib": (role == "worker").then_some(100),
-        })
-    };
-    let mut nodes: Vec<_> =
-        (0..control_planes).map(|i| node("cp", "control-plane", i, 211, 421)).collect();
-    nodes.extend((0..workers).map(|i| node("worker", "worker", i, 214, 431)));
-    serde_json::from_value(serde_json::json!({
-        "name": "blue", "talos": "1.13.9", "kubernetes": "1.36.3",
-        "secrets": { "host": "https://eu.infisical.com", "project": "p", "environment": "dev",
-            "path": "/", "require": [], "escrow": "remove" },
-        "platform": { "endpoint": "https://pve.lan:8006", "trust": "system", "token_id": "I",
-            "token_secret": "S", "node": "pve", "storage": "local-lvm", "image_storage": "local",
-            "bridge": "vmbr0", "vmids": [421, 432], "extensions": [] },
-        "network": { "subnet": "192.168.1.0/24", "gateway": "192.168.1.1", "vip": "192.168.1.210",
-            "nameservers": ["192.168.1.1"], "ntp": ["time.cloudflare.com"],
-            "pool": "192.168.1.230-192.168.1.245", "pods": "10.244.0.0/16",
-            "services": "10.96.0.0/12" },
-        "nodes": nodes,
-        "engine": { "enabled": true }, "networking": { "enabled": true },
-        "storage": { "enabled": true, "replicas": 2 },
-        "gitops": { "enabled": false, "url": "https://example.com/r", "branch": "main",
-            "path": "clusters/blue", "token": null, "vars": {} },
-        "layers": [], "deadlines": {},
-    }))
-    .unwrap()
 }
 
 fn vip(bench: &Bench) -> Option<Listen> {

@@ -1,0 +1,153 @@
+//! The command line: every command, flag and its help text.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Raises a whole Kubernetes castle from nothing, hands it to GitOps, keeps it true and razes it without a trace.
+///
+/// Without a castle file, everything happens in the rehearsal: a datacenter built into this program.
+#[derive(Debug, Parser)]
+#[command(name = "castle", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) everywhere: Everywhere,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Everywhere {
+    /// The castle file (default: castle.hcl in this folder)
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The state root (default: $CASTLE_STATE, else $XDG_STATE_HOME/castle/NAME)
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) state: Option<PathBuf>,
+    /// Print JSON lines on standard output instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Raise the castle, from nothing or from wherever it stopped, until it is handed over
+    Up(Run),
+    /// Back to nothing, even with the cluster dead; ends with a look for leftovers
+    Down(Run),
+    /// Show what would be created, adopted, changed, replaced and left alone
+    Plan(Pace),
+    /// Read and judge the castle file: every mistake at once, each with its place
+    Check,
+    /// Show each layer and step: what is known to be true, what failed, what is open
+    Status,
+    /// Print the graph of steps and what they need
+    Graph(Graph),
+    /// Do any of this in the built-in datacenter, with a castle file of your own too
+    Rehearse(Rehearse),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+    /// Print the reference of the command line as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// How fast the rehearsal's time runs, and from which seed it draws.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Pace {
+    /// How many times faster than real time the rehearsal runs, or `max` (default: 20 on a terminal, else max)
+    #[arg(long, value_name = "N|max")]
+    pub(crate) speed: Option<Speed>,
+    /// The seed that a new rehearsal draws its durations from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// A command that changes the world.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Do not ask before replacing or removing something
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// The speed of the rehearsal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speed {
+    /// From event to event, as fast as the machine goes.
+    Max,
+    /// So many times faster than real time.
+    Times(u32),
+}
+
+impl std::str::FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        match text.parse::<u32>() {
+            Ok(times) if (1..=100_000).contains(&times) => Ok(Self::Times(times)),
+            _ => Err("give a whole number from 1 to 100000, or `max`".to_owned()),
+        }
+    }
+}
+
+/// How the graph is printed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Graph {
+    /// In which form
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    pub(crate) format: GraphFormat,
+}
+
+/// The forms of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Layers and steps in words
+    Text,
+    /// For Graphviz
+    Dot,
+    /// For Markdown pages
+    Mermaid,
+    /// For programs
+    Json,
+}
+
+/// What to rehearse.
+#[derive(Debug, Args)]
+pub(crate) struct Rehearse {
+    #[command(subcommand)]
+    pub(crate) act: RehearseAct,
+}
+
+/// What can be rehearsed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RehearseAct {
+    /// Raise the castle in the rehearsal
+    Up(Run),
+    /// Raze it there
+    Down(Run),
+    /// Show what would be done there
+    Plan(Pace),
+    /// Show what is known of it there
+    Status,
+    /// Show the datacenter as it knows itself, independent of castle's state
+    Inventory,
+    /// Throw the rehearsal away: its datacenter and its state
+    Reset {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}

@@ -1,0 +1,90 @@
+//! What only a rehearsal can do: look at the datacenter itself, and throw it away.
+
+use std::path::Path;
+
+use castle_rehearsal::inventory::Inventory;
+use crate::args::Everywhere;
+use crate::exit::{Exit, Problem};
+use crate::output;
+use crate::project::Which;
+use crate::rehearsal::{Rehearsal, runtime};
+use crate::settings::Settings;
+
+/// Prints the datacenter as it knows itself, independent of castle's state.
+pub(crate) fn inventory(which: &Which, everywhere: &Everywhere, settings: &Settings) -> Result<Exit, Problem> {
+    let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
+    runtime()?.block_on(async {
+        let host = rehearsal.open()?;
+        let inventory = host.read(Inventory::of);
+        output::data(&if everywhere.json {
+            serde_json::to_string(&inventory).unwrap_or_default()
+        } else {
+            text(&inventory)
+        });
+        Ok(Exit::Done)
+    })
+}
+
+fn text(inventory: &Inventory) -> String {
+    let guests = inventory.proxmox.guests.iter().map(|guest| {
+        let kind = if guest.container { "container" } else { "VM" };
+        let power = if guest.running { "running" } else { "stopped" };
+        let machine = inventory.machines.get(&guest.vmid).map(|m| format!(", {m}")).unwrap_or_default();
+        format!("{kind} {} {}: {power}{machine} [{}]", guest.vmid, guest.name, guest.tags.join(" "))
+    });
+    let nodes = inventory.nodes.iter().map(|(name, ready)| {
+        format!("{name}: {}", if *ready { "Ready" } else { "NotReady" })
+    });
+    let mut page = String::new();
+    let mut part = |title: &str, lines: Vec<String>| {
+        page.push_str(&format!("{title}: {}\n", if lines.is_empty() { "none" } else { "" }).replace(": \n", ":\n"));
+        for line in lines {
+            page.push_str(&format!("  {line}\n"));
+        }
+    };
+    part("guests", guests.collect());
+    part("disks", inventory.proxmox.volumes.clone());
+    part("image files", inventory.proxmox.files.clone());
+    part("tasks still running", inventory.proxmox.running_tasks.clone());
+    part("nodes of the cluster", nodes.collect());
+    part("secrets in the vault, by key", inventory.secrets.clone());
+    part("schematics at the image factory", inventory.schematics.clone());
+    page
+}
+
+/// Removes the datacenter and the state of a rehearsal.
+pub(crate) fn reset(
+    which: &Which,
+    yes: bool,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
+    if !yes && !settings.stdin_is_terminal {
+        return Err(Problem::refused("nothing was done: nobody is there to agree").hint("add --yes"));
+    }
+    if !yes {
+        output::talk(&format!("Throw the rehearsal of `{}` away? Type yes:", rehearsal.spec.name));
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).ok();
+        if answer.trim() != "yes" {
+            return Err(Problem::refused("nothing was done"));
+        }
+    }
+    // A datacenter that somebody else hosts, or a state that somebody holds, is not pulled from under them.
+    drop(crate::session::hold(&rehearsal, settings, "rehearse reset")?);
+    for folder in [&rehearsal.datacenter, &rehearsal.state] {
+        remove(folder)?;
+    }
+    output::talk("the rehearsal is gone");
+    Ok(Exit::Done)
+}
+
+fn remove(folder: &Path) -> Result<(), Problem> {
+    match std::fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Problem::new(Exit::Failed, format!("{} could not be removed", folder.display())).because(&e))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,75 @@
+//! `castle status`: what the journals know, readable while another process runs.
+
+use castle_journal::{Peek, StateRoot, StepState};
+use castle_model::time::Moment;
+use castle_view::status::{Known, LastRun, Standing, text};
+
+use crate::args::Everywhere;
+use crate::castle;
+use crate::exit::{Exit, Problem};
+use crate::face::style;
+use crate::output;
+use crate::project::Which;
+use crate::rehearsal::Rehearsal;
+use crate::session::state_problem;
+use crate::settings::Settings;
+
+/// Prints each layer and step as the journals know them.
+pub(crate) fn run(which: &Which, everywhere: &Everywhere, settings: &Settings) -> Result<Exit, Problem> {
+    let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
+    let peek = StateRoot::peek(&rehearsal.state).map_err(|e| state_problem(&e))?;
+    let Some(peek) = peek else {
+        output::talk(&format!(
+            "castle `{}` has no state yet; `{} up` raises it",
+            rehearsal.spec.name, rehearsal.command
+        ));
+        return Ok(Exit::Done);
+    };
+    let standing = standing(&rehearsal, &peek);
+    output::data(&if everywhere.json {
+        serde_json::to_string(&standing).unwrap_or_default()
+    } else {
+        text(&standing, &castle::declare(&rehearsal.spec), latest(&peek), style(settings))
+    });
+    Ok(Exit::Done)
+}
+
+fn standing(rehearsal: &Rehearsal, peek: &Peek) -> Standing {
+    let records = &peek.records;
+    Standing {
+        castle: rehearsal.spec.name.clone(),
+        rehearsal: true,
+        incarnation: records.incarnation.clone(),
+        last_run: records.last_run.as_ref().map(|run| LastRun {
+            direction: run.direction,
+            started: run.started,
+            ended: run.ended,
+        }),
+        holder: peek.holder.as_ref().map(ToString::to_string),
+        steps: records.steps.iter().filter_map(|(id, state)| Some((id.clone(), known(state)?))).collect(),
+        damaged: peek.problems.iter().map(|(layer, e)| (layer.clone(), e.to_string())).collect(),
+    }
+}
+
+fn known(state: &StepState) -> Option<Known> {
+    match state.clone() {
+        StepState::Absent => None,
+        StepState::Intended { verb, task, at, .. } => Some(Known::Intended { verb, task, at }),
+        StepState::Done { change, proof, at, .. } => Some(Known::Done { change, proof, at }),
+        StepState::Failed { failure, at, .. } => Some(Known::Failed { failure, at }),
+        StepState::Undone { at } => Some(Known::Undone { at }),
+    }
+}
+
+/// The last moment that anything was written: the rehearsal's time stands still between its processes.
+fn latest(peek: &Peek) -> Moment {
+    let steps = peek.records.steps.values().map(|state| match state {
+        StepState::Absent => Moment(0),
+        StepState::Intended { at, .. }
+        | StepState::Done { at, .. }
+        | StepState::Failed { at, .. }
+        | StepState::Undone { at } => *at,
+    });
+    let run = peek.records.last_run.as_ref().map(|run| run.ended.map_or(run.started, |(at, _)| at));
+    steps.chain(run).max().unwrap_or_default()
+}

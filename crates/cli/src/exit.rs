@@ -1,0 +1,84 @@
+//! Exit codes, and the one error type of the edge: kind, cause, hints. Wording for users lives here.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How castle ends, as documented in `docs/reference/exit-codes.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All that was asked for is done.
+    Done = 0,
+    /// A step failed.
+    Failed = 1,
+    /// The command line or the castle file is wrong.
+    Usage = 2,
+    /// Refused for safety, or somebody else holds the lock.
+    Refused = 3,
+    /// Something of ours is left over.
+    Leftovers = 4,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error as a user meets it.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) exit: Exit,
+    pub(crate) what: String,
+    pub(crate) causes: Vec<String>,
+    pub(crate) hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), causes: Vec::new(), hint: None }
+    }
+
+    /// Wrong command line or castle file.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// Refused for safety.
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        Self::new(Exit::Refused, what)
+    }
+
+    /// Adds an error and everything that it came from.
+    pub(crate) fn because(mut self, error: &dyn std::error::Error) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let text = error.to_string();
+            if self.causes.last() != Some(&text) {
+                self.causes.push(text);
+            }
+            next = error.source();
+        }
+        self
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.what)?;
+        for cause in &self.causes {
+            write!(f, "\n  because: {cause}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The castle file and what stands beside it, read from the disk with limits and handed to `config` as a snapshot.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use castle_config::Sources;
+use castle_config::limits::MAX_BYTES;
+use castle_model::Spec;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+
+use crate::exit::Problem;
+use crate::output;
+use crate::settings::Settings;
+
+/// The name that is looked for in the working folder.
+pub(crate) const CASTLE_FILE: &str = "castle.hcl";
+
+/// How many files one layer's `manifests` folder may hold.
+const MANIFESTS_MAX: usize = 500;
+
+/// The castle file that a command is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The example that is built in.
+    Example,
+    /// One of the user's own.
+    Own(PathBuf),
+}
+
+/// Finds the castle file: the one named, else `castle.hcl` here, else the example.
+pub(crate) fn find(named: Option<&Path>, settings: &Settings) -> Which {
+    if let Some(path) = named {
+        return Which::Own(settings.directory.join(path));
+    }
+    let here = settings.directory.join(CASTLE_FILE);
+    if std::fs::symlink_metadata(&here).is_ok() { Which::Own(here) } else { Which::Example }
+}
+
+/// Reads the castle file and every file that it names.
+pub(crate) fn load(which: &Which, settings: &Settings) -> Result<Sources, Problem> {
+    let environment = settings.environment.clone();
+    let path = match which {
+        Which::Example => {
+            return Ok(Sources {
+                file: "example/castle.hcl".to_owned(),
+                text: castle_config::EXAMPLE.as_bytes().to_vec(),
+                environment,
+                files: BTreeMap::new(),
+            });
+        }
+        Which::Own(path) => path,
+    };
+    let shown = path.strip_prefix(&settings.directory).unwrap_or(path).display().to_string();
+    let text = read_regular(path)
+        .map_err(|why| Problem::usage(format!("the castle file {shown} can not be read: {why}")))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut files = BTreeMap::new();
+    for wanted in castle_config::wanted_files(&text) {
+        // What can not be read is left out here; `config` then says so at the place that names it.
+        if let Some(inner) = wanted.strip_suffix('/') {
+            read_folder(folder, inner, &mut files);
+        } else if let Some(found) = within(folder, &wanted)
+            && let Ok(bytes) = read_regular(&found)
+        {
+            files.insert(wanted, bytes);
+        }
+    }
+    Ok(Sources { file: shown, text, environment, files })
+}
+
+/// The spec of a castle file that is without error; prints what was found in it otherwise.
+pub(crate) fn spec(which: &Which, json: bool, settings: &Settings) -> Result<Spec, Problem> {
+    let sources = load(which, settings)?;
+    let read = castle_config::read(&sources);
+    if let Some(spec) = read.spec {
+        return Ok(spec);
+    }
+    if json {
+        output::data(&castle_config::to_json_lines(&read.findings));
+    } else {
+        output::talk(&castle_config::render(&read.findings, &sources, settings.colour(), settings.width()));
+    }
+    Err(Problem::usage(format!("the castle file {} is not right yet; nothing was done", sources.file)))
+}
+
+fn read_folder(folder: &Path, wanted: &str, files: &mut BTreeMap<String, Vec<u8>>) {
+    let Some(found) = within(folder, wanted) else { return };
+    let Ok(entries) = std::fs::read_dir(found) else { return };
+    let mut names: Vec<String> =
+        entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|n| {
+        let ending = Path::new(n).extension().and_then(|e| e.to_str());
+        matches!(ending, Some("yaml" | "yml"))
+    });
+    names.sort();
+    for name in names.into_iter().take(MANIFESTS_MAX) {
+        let wanted = format!("{}/{name}", wanted.trim_end_matches('/'));
+        if let Some(found) = within(folder, &wanted)
+            && let Ok(bytes) = read_regular(&found)
+        {
+            files.insert(wanted, bytes);
+        }
+    }
+}
+
+/// The real path of something inside the project folder; none if it leads out of it, by `..` or a link.
+fn within(folder: &Path, wanted: &str) -> Option<PathBuf> {
+    let root = folder.canonicalize().ok()?;
+    let found = root.join(wanted).canonicalize().ok()?;
+    found.starts_with(&root).then_some(found)
+}
+
+/// Reads a regular file of at most [`MAX_BYTES`] bytes; never hangs on a FIFO or a device.
+fn read_regular(path: &Path) -> Result<Vec<u8>, String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened: OwnedFd = open(path, flags, Mode::empty()).map_err(|e| {
+        std::io::Error::from(e).to_string()
+    })?;
+    let facts = fstat(&opened).map_err(|e| std::io::Error::from(e).to_string())?;
+    match FileType::from_raw_mode(facts.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err("it is a folder, not a file".to_owned()),
+        FileType::Fifo => return Err("it is a pipe (FIFO), not a file".to_owned()),
+        _ => return Err("it is not a regular file".to_owned()),
+    }
+    let limit = MAX_BYTES as u64;
+    let mut bytes = Vec::new();
+    File::from(opened).take(limit + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    if bytes.len() as u64 > limit {
+        return Err(format!("it is larger than {} KiB", limit / 1024));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(directory: &Path) -> Settings {
+        Settings {
+            environment: BTreeMap::new(),
+            directory: directory.to_owned(),
+            host: "h".to_owned(),
+            stderr_is_terminal: false,
+            stdin_is_terminal: false,
+        }
+    }
+
+    #[test]
+    fn without_a_castle_file_the_example_is_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(folder.path());
+        assert_eq!(find(None, &settings), Which::Example);
+        std::fs::write(folder.path().join(CASTLE_FILE), "").unwrap();
+        assert_eq!(find(None, &settings), Which::Own(folder.path().join(CASTLE_FILE)));
+    }
+
+    #[test]
+    fn folders_pipes_and_giants_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read_regular(folder.path()).unwrap_err().contains("folder"));
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
+        assert!(read_regular(&pipe).unwrap_err().contains("pipe"));
+        let giant = folder.path().join("giant");
+        File::create(&giant).unwrap().set_len(1 << 30).unwrap();
+        assert!(read_regular(&giant).unwrap_err().contains("larger"));
+        assert!(read_regular(&folder.path().join("nothing")).is_err());
+    }
+
+    #[test]
+    fn nothing_is_read_from_outside_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("project");
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(folder.path().join("secret"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("secret"), inside.join("link")).unwrap();
+        assert_eq!(within(&inside, "../secret"), None);
+        assert_eq!(within(&inside, "link"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a rehearsal lives on the disk, and the runtime whose time it owns.
+
+use std::path::PathBuf;
+
+use castle_model::Spec;
+use castle_model::spec::Trust;
+use castle_rehearsal::host::Host;
+
+use crate::args::{Everywhere, Pace, Speed};
+use crate::exit::{Exit, Problem};
+use crate::project::{self, Which};
+use crate::settings::Settings;
+
+/// How much faster than real time a person can still follow: a bring-up of three minutes takes ten seconds.
+const WATCHABLE: u32 = 20;
+
+/// A castle to be rehearsed, and where its state and its datacenter are kept.
+pub(crate) struct Rehearsal {
+    pub(crate) spec: Spec,
+    /// What was read, in words.
+    pub(crate) source: String,
+    /// The words that a user types to come back to this castle: `castle` or `castle rehearse -f FILE`.
+    pub(crate) command: String,
+    pub(crate) state: PathBuf,
+    pub(crate) datacenter: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) speed: Option<u32>,
+}
+
+impl Rehearsal {
+    /// Reads the castle file and finds the folders.
+    pub(crate) fn find(
+        which: &Which,
+        everywhere: &Everywhere,
+        pace: Option<&Pace>,
+        settings: &Settings,
+    ) -> Result<Self, Problem> {
+        let spec = project::spec(which, everywhere.json, settings)?;
+        let (source, mut command) = match which {
+            Which::Example => {
+                (format!("the built-in example castle `{}`", spec.name), "castle".to_owned())
+            }
+            Which::Own(path) => {
+                let shown = path.strip_prefix(&settings.directory).unwrap_or(path).display();
+                (format!("`{}` from {shown}", spec.name), format!("castle rehearse -f {shown}"))
+            }
+        };
+        if let Some(state) = &everywhere.state {
+            command.push_str(&format!(" --state {}", state.display()));
+        }
+        let state = match everywhere.state.clone().or_else(|| settings.get("CASTLE_STATE").map(PathBuf::from)) {
+            Some(given) => settings.directory.join(given),
+            None => settings
+                .state_home()
+                .ok_or_else(|| {
+                    Problem::usage("there is no place for the state")
+                        .hint("set HOME or XDG_STATE_HOME, or give a folder with --state")
+                })?
+                .join("rehearsal")
+                .join(spec.name.as_str()),
+        };
+        // Beside the state, not in it: deleting the state must not delete the world it describes.
+        let mut datacenter = state.clone().into_os_string();
+        datacenter.push(".datacenter");
+        let speed = match pace.and_then(|p| p.speed) {
+            Some(Speed::Max) => None,
+            Some(Speed::Times(times)) => Some(times),
+            None => settings.interactive().then_some(WATCHABLE),
+        };
+        let seed = pace.map_or(1, |p| p.seed);
+        Ok(Self { spec, source, command, state, datacenter: datacenter.into(), seed, speed })
+    }
+
+    /// Opens the datacenter. Must be called within [`runtime`].
+    pub(crate) fn open(&mut self) -> Result<Host, Problem> {
+        let problem = |error: &dyn std::error::Error| {
+            Problem::refused(format!("the rehearsal's datacenter in {} can not be used", self.datacenter.display()))
+                .because(error)
+                .hint(format!("`{} reset` throws it away", rehearse(&self.command)))
+        };
+        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed).map_err(|e| problem(&e))?;
+        // The rehearsal's Proxmox has a certificate of its own, whatever the castle file pins.
+        let fingerprint = host.proxmox_fingerprint().map_err(|e| problem(&e))?;
+        self.spec.platform.trust = Trust::Fingerprint(fingerprint);
+        Ok(host)
+    }
+}
+
+/// The command by which a rehearsal is named explicitly.
+pub(crate) fn rehearse(command: &str) -> String {
+    if command.contains(" rehearse") {
+        command.to_owned()
+    } else {
+        command.replacen("castle", "castle rehearse", 1)
+    }
+}
+
+/// A runtime whose clock stands still unless everybody waits: then it jumps to the next thing that is due.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))
+}

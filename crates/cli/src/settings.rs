@@ -1,0 +1,82 @@
+//! Everything that the environment may say to castle, read once in `main` and documented in one place.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// One environment variable that castle looks at.
+pub(crate) struct Variable {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+}
+
+/// Every environment variable that castle looks at, besides those that a castle file names with `env()`.
+pub(crate) const VARIABLES: &[Variable] = &[
+    Variable { name: "CASTLE_STATE", what: "the state root, where `--state` does not say" },
+    Variable {
+        name: "XDG_STATE_HOME",
+        what: "the folder that holds state roots by default, as `castle/NAME` (else `~/.local/state`)",
+    },
+    Variable { name: "HOME", what: "the home folder" },
+    Variable { name: "NO_COLOR", what: "anything in it switches colour off" },
+    Variable { name: "CI", what: "anything in it: no colour, no pacing, as without a terminal" },
+    Variable { name: "COLUMNS", what: "the width of the terminal, where the terminal does not say" },
+];
+
+/// What the surroundings of the process say.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) host: String,
+    pub(crate) stderr_is_terminal: bool,
+    pub(crate) stdin_is_terminal: bool,
+}
+
+impl Settings {
+    /// Reads the surroundings. Called once, by `main`.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where the environment enters")]
+    pub(crate) fn read() -> Self {
+        let environment = std::env::vars_os()
+            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+            .collect();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self {
+            environment,
+            directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            host,
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+        }
+    }
+
+    /// A variable that is set and not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a person watches.
+    pub(crate) fn interactive(&self) -> bool {
+        self.stderr_is_terminal && self.get("CI").is_none()
+    }
+
+    /// Whether colour is wanted.
+    pub(crate) fn colour(&self) -> bool {
+        self.interactive() && self.get("NO_COLOR").is_none() && self.get("TERM") != Some("dumb")
+    }
+
+    /// How many columns a line may have.
+    pub(crate) fn width(&self) -> usize {
+        let told = self.get("COLUMNS").and_then(|c| c.parse().ok());
+        let seen = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| usize::from(w.ws_col));
+        seen.filter(|_| self.stderr_is_terminal).filter(|w| *w > 0).or(told).unwrap_or(80).clamp(40, 200)
+    }
+
+    /// The folder that holds state roots by default.
+    pub(crate) fn state_home(&self) -> Option<PathBuf> {
+        let given = self.get("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+        given
+            .or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".local/state")))
+            .map(|home| home.join("castle"))
+    }
+}

@@ -1,0 +1,371 @@
+//! A set of objects as one step: a release's manifest, or the files of a layer of one's own.
+//!
+//! The step applies what is missing or differs, in the order of ranks, and is proven when the judge finds every
+//! workload, definition and webhook of the set ready.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use castle_artefact::ManifestSource;
+use castle_engine::{Acted, Context, Key, Step};
+use castle_kubernetes::judge::{judge, judge_all};
+use castle_kubernetes::manifest::parse;
+use castle_kubernetes::rank::{rank, sort};
+use castle_kubernetes::{Kubernetes, Mark, Mode, Object, ObjectId, Place, Survey, mark};
+use castle_model::spec::ExtraLayer;
+use castle_model::{Change, Class, Failure, LayerName, Observed, Spec, Verb, Verdict};
+use castle_platforms::cluster::{Cluster, Objects};
+use futures::future::try_join_all;
+use serde_json::Value;
+
+/// The objects of a set as read and adjusted, kept for the rest of the run; without our mark.
+const READ: Key<Vec<Value>> = Key::new("manifest/objects");
+/// How many objects of one rank are on their way at a time.
+const AT_ONCE: usize = 16;
+/// Kinds that are ready by being there: nothing of them is waited for.
+const SILENT: &[&str] = &[
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "CSIDriver",
+    "IngressClass",
+    "Namespace",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "ServiceAccount",
+    "StorageClass",
+];
+
+/// Where the objects come from.
+pub(crate) enum Source {
+    /// A release that castle knows.
+    Release(&'static ManifestSource),
+    /// The files of a layer of one's own.
+    Files(ExtraLayer),
+}
+
+/// The step.
+pub(crate) struct ManifestStep {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) layer: LayerName,
+    pub(crate) source: Source,
+    /// Adjusts the objects to the castle file.
+    pub(crate) overlay: fn(&Spec, &mut Value),
+    /// What the set makes by itself once it runs, and which must be ready too.
+    pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
+}
+
+impl ManifestStep {
+    fn name(&self) -> String {
+        match &self.source {
+            Source::Release(release) => format!("{} {}", release.component, release.version),
+            Source::Files(layer) => format!("the manifests of {}", layer.name),
+        }
+    }
+
+    /// The wanted objects, marked and in the order of their ranks.
+    async fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
+        let name = self.name();
+        let read = if let Ok(read) = cx.outputs().get_of(&READ, &name) {
+            read
+        } else {
+            let read = self.read().await?;
+            cx.outputs().put_of(&READ, &name, read.clone());
+            Arc::new(read)
+        };
+        let mark = self.cluster.mark(cx, &self.layer)?;
+        let objects: Result<Vec<Object>, String> = read.iter().cloned().map(Object::new).collect();
+        let mut objects = objects.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
+        for object in &mut objects {
+            mark.put_on(object);
+        }
+        sort(&mut objects);
+        Ok((mark, objects))
+    }
+
+    async fn read(&self) -> Result<Vec<Value>, Failure> {
+        let what = format!("read {}", self.name());
+        let refuse = |error: castle_kubernetes::manifest::ManifestError| {
+            Failure::new(Class::Invalid, &what, error.to_string())
+                .hint("correct the manifest at that place")
+        };
+        let mut objects = Vec::new();
+        match &self.source {
+            Source::Release(release) => {
+                let manifest = castle_artefact::fetch(&self.cluster.world, release.url)
+                    .await
+                    .map_err(|error| error.failure(&what))?;
+                let text = String::from_utf8_lossy(&manifest.bytes);
+                objects.extend(parse(release.url, &text).map_err(refuse)?);
+            }
+            Source::Files(layer) => {
+                for (file, text) in &layer.manifests {
+                    objects.extend(parse(file, text).map_err(refuse)?);
+                }
+            }
+        }
+        let mut values: Vec<Value> = objects.into_iter().map(Object::into_value).collect();
+        for value in &mut values {
+            (self.overlay)(&self.cluster.spec, value);
+        }
+        Ok(values)
+    }
+
+    /// What the set makes by itself.
+    fn made(&self) -> impl Iterator<Item = ObjectId> {
+        self.makes
+            .iter()
+            .map(|(kind, namespace, name)| ObjectId::namespaced("apps/v1", kind, namespace, name))
+    }
+
+    /// Judges everything of the set that has to become ready.
+    fn verdict(&self, wanted: &[Object], there: &Objects) -> Verdict {
+        let ids = wanted.iter().filter(|o| !is_silent(o)).map(Object::id).chain(self.made());
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for id in ids {
+            match there.get(&id) {
+                Some(object) => found.push(object),
+                None => missing.push(id.to_string()),
+            }
+        }
+        if let Some(first) = missing.first() {
+            return Verdict::Waiting(match missing.len() {
+                1 => format!("{first} is not there yet"),
+                many => format!("{first} and {} more are not there yet", many - 1),
+            });
+        }
+        match judge_all(found.iter().copied()) {
+            Verdict::Ready(_) => hooks_served(wanted, there).map_or_else(Verdict::Waiting, |()| {
+                Verdict::Ready(self.proof(wanted, found.len()))
+            }),
+            other => other,
+        }
+    }
+
+    fn proof(&self, wanted: &[Object], judged: usize) -> String {
+        format!("{}: {} objects applied, {judged} of them ready", self.name(), wanted.len())
+    }
+
+    /// Applies what is not there as wanted, rank by rank.
+    async fn apply(
+        &self,
+        cx: &Context,
+        client: &Kubernetes,
+        wanted: &[Object],
+        survey: &Survey,
+    ) -> Result<(), Failure> {
+        let lacking: BTreeSet<&ObjectId> = survey.absent.iter().chain(&survey.differing).collect();
+        let ranks: BTreeSet<usize> = wanted.iter().map(rank).collect();
+        let custom = ranks.last().copied();
+        for current in ranks {
+            let batch: Vec<&Object> = wanted
+                .iter()
+                .filter(|object| rank(object) == current && lacking.contains(&object.id()))
+                .collect();
+            if Some(current) == custom && !batch.is_empty() {
+                self.definitions_established(cx, wanted).await?;
+            }
+            for part in batch.chunks(AT_ONCE) {
+                try_join_all(part.iter().map(|object| client.apply(object, Mode::Real))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Objects of new kinds come after their definitions are established.
+    async fn definitions_established(
+        &self,
+        cx: &Context,
+        wanted: &[Object],
+    ) -> Result<(), Failure> {
+        let ids: Vec<ObjectId> = wanted
+            .iter()
+            .filter(|o| o.kind() == "CustomResourceDefinition")
+            .map(Object::id)
+            .collect();
+        let Some(first) = ids.first() else { return Ok(()) };
+        let place =
+            Place::everywhere(&first.api_version, &first.kind).only(selector(&self.cluster));
+        self.cluster
+            .settled(cx, "definitions to be established", vec![place], |there| {
+                let missing = ids.iter().find(|id| !there.contains_key(*id));
+                match missing {
+                    Some(id) => Verdict::Waiting(format!("{id} is not there yet")),
+                    None => judge_all(ids.iter().filter_map(|id| there.get(id))),
+                }
+            })
+            .await
+            .map(|_| ())
+    }
+
+    /// Where everything is that has to become ready.
+    fn places(&self, wanted: &[Object]) -> Vec<Place> {
+        let ours = selector(&self.cluster);
+        let mut places: BTreeSet<Place> = wanted
+            .iter()
+            .filter(|object| !is_silent(object))
+            .map(|object| Place {
+                api_version: object.api_version().to_owned(),
+                kind: object.kind().to_owned(),
+                namespace: object.namespace().map(str::to_owned),
+                selector: ours.clone(),
+            })
+            .collect();
+        for id in self.made() {
+            // What the set makes by itself has no label of ours: that kind is followed as a whole.
+            let namespace = id.namespace.clone().unwrap_or_default();
+            let labelled = Place::within(&id.api_version, &id.kind, &namespace).only(ours.clone());
+            places.remove(&labelled);
+            places.insert(Place { selector: String::new(), ..labelled });
+        }
+        for (namespace, service) in hook_services(wanted) {
+            let label = format!("kubernetes.io/service-name={service}");
+            places.insert(
+                Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace).only(label),
+            );
+        }
+        places.into_iter().collect()
+    }
+}
+
+#[async_trait]
+impl Step for ManifestStep {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let client = self.cluster.client(cx)?;
+        let (mark, wanted) = self.wanted(cx).await?;
+        let survey = client.survey(&mark, &wanted).await?;
+        if let Some(observed) = lacking(&survey) {
+            return Ok(observed);
+        }
+        let mut judged = survey.same.iter().filter(|o| !is_silent(o)).count();
+        for id in self.made() {
+            match client.get(&id).await? {
+                None => return Ok(Observed::wrong(format!("{id} is not there yet"))),
+                Some(object) => match judge(&object) {
+                    Verdict::Ready(_) => judged += 1,
+                    Verdict::Waiting(why) => return Ok(Observed::wrong(why)),
+                    Verdict::Failed(failure) => return Ok(Observed::wrong(failure.to_string())),
+                },
+            }
+        }
+        Ok(match judge_all(&survey.same) {
+            Verdict::Ready(_) => Observed::right(self.proof(&wanted, judged)),
+            Verdict::Waiting(why) => Observed::wrong(why),
+            Verdict::Failed(failure) => Observed::wrong(failure.to_string()),
+        })
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let client = self.cluster.client(cx)?;
+        let (mark, wanted) = self.wanted(cx).await?;
+        let survey = client.survey(&mark, &wanted).await?;
+        refuse_foreign(&survey)?;
+        self.apply(cx, &client, &wanted, &survey).await?;
+        Ok(Acted::of(change(&survey)))
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        let (_, wanted) = self.wanted(cx).await?;
+        let judge = |there: &Objects| self.verdict(&wanted, there);
+        self.cluster
+            .settled(cx, &format!("{} to be ready", self.name()), self.places(&wanted), judge)
+            .await
+    }
+}
+
+/// The label selector of our own objects.
+pub(crate) fn selector(cluster: &Cluster) -> String {
+    format!("{}={}", mark::CASTLE, cluster.spec.name)
+}
+
+/// What a survey says where not everything is there as wanted.
+pub(crate) fn lacking(survey: &Survey) -> Option<Observed> {
+    if let Some((id, owner)) = survey.foreign.first() {
+        return Some(Observed::Foreign { owner: format!("{id} belongs to {owner}") });
+    }
+    if survey.is_complete() {
+        return None;
+    }
+    if survey.is_absent() {
+        return Some(Observed::Absent);
+    }
+    let first = survey.absent.iter().chain(&survey.differing).next();
+    let first = first.map(ToString::to_string).unwrap_or_default();
+    Some(Observed::wrong(format!(
+        "{} missing, {} to change, the first: {first}",
+        survey.absent.len(),
+        survey.differing.len()
+    )))
+}
+
+/// What an act on a survey did.
+pub(crate) fn change(survey: &Survey) -> Change {
+    if survey.is_complete() {
+        Change::Unchanged
+    } else if survey.is_absent() {
+        Change::Created
+    } else {
+        Change::Updated
+    }
+}
+
+/// Stops before the first write where something is not ours.
+pub(crate) fn refuse_foreign(survey: &Survey) -> Result<(), Failure> {
+    match survey.foreign.first() {
+        None => Ok(()),
+        Some((id, owner)) => Err(Failure::new(
+            Class::Conflict,
+            format!("apply {id}"),
+            format!("it belongs to {owner}"),
+        )
+        .hint("remove it there, or switch this layer off in the castle file (`enabled = false`)")),
+    }
+}
+
+fn is_silent(object: &Object) -> bool {
+    let built_in = !object.group().contains('.') || object.group().ends_with(".k8s.io");
+    built_in && SILENT.contains(&object.kind())
+        || (object.kind() == "Service" && object.text("/spec/type") != Some("LoadBalancer"))
+}
+
+/// The services behind the webhooks of a set, each once.
+fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
+    wanted
+        .iter()
+        .filter(|object| object.kind().ends_with("WebhookConfiguration"))
+        .flat_map(|object| object.entries("/webhooks"))
+        .filter_map(|hook| {
+            let service = hook.pointer("/clientConfig/service")?;
+            Some((service["namespace"].as_str()?.to_owned(), service["name"].as_str()?.to_owned()))
+        })
+        .collect()
+}
+
+/// Whether every service behind a webhook of the set has a ready endpoint.
+fn hooks_served(wanted: &[Object], there: &Objects) -> Result<(), String> {
+    for (namespace, service) in hook_services(wanted) {
+        let slices = there.values().filter(|object| {
+            object.kind() == "EndpointSlice"
+                && object.namespace() == Some(&namespace)
+                && object.label("kubernetes.io/service-name") == Some(&service)
+        });
+        let mut reason = format!("the webhook service {namespace}/{service} has no endpoints yet");
+        let mut served = false;
+        for slice in slices {
+            match judge(slice) {
+                Verdict::Ready(_) => served = true,
+                Verdict::Waiting(why) => reason = why,
+                Verdict::Failed(failure) => reason = failure.to_string(),
+            }
+        }
+        if !served {
+            return Err(reason);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The releases that castle installs, as steps.
+
+use std::sync::Arc;
+
+use castle_model::Spec;
+use castle_platforms::cluster::Cluster;
+use serde_json::Value;
+
+use crate::manifest::{ManifestStep, Source};
+
+/// One release in one layer.
+pub(crate) struct Release {
+    pub(crate) layer: &'static str,
+    pub(crate) component: &'static str,
+    /// Adjusts its objects to the castle file.
+    pub(crate) overlay: fn(&Spec, &mut Value),
+    /// Kind, namespace and name of the workloads that it makes by itself.
+    pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// The step that installs a release.
+///
+/// # Panics
+/// Never: every release is in the catalogue, and every layer has a legal name.
+pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
+    let source =
+        castle_artefact::source(release.component).expect("every release is in the catalogue");
+    ManifestStep {
+        cluster: cluster.clone(),
+        layer: release.layer.parse().expect("the name of a built-in layer is legal"),
+        source: Source::Release(source),
+        overlay: release.overlay,
+        makes: release.makes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_release_is_in_the_catalogue() {
+        for component in ["external-secrets", "metallb", "longhorn", "flux"] {
+            assert!(castle_artefact::source(component).is_some(), "{component}");
+        }
+    }
+}
