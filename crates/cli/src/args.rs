@@ -131,6 +131,17 @@ pub(crate) struct Rehearse {
     pub(crate) act: RehearseAct,
 }
 
+/// How often, and from which seed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Repeat {
+    /// How many times
+    #[arg(long, default_value_t = 1)]
+    pub(crate) times: u32,
+    /// The seed
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
 /// What can be rehearsed.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RehearseAct {
@@ -144,6 +155,9 @@ pub(crate) enum RehearseAct {
     Status,
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
+    /// Raise the castle again and again in memory and print the trace of each run
+    #[command(hide = true)]
+    Repeat(Repeat),
     /// Throw the rehearsal away: its datacenter and its state
     Reset {
         /// Do not ask

@@ -5,6 +5,7 @@ mod graph;
 mod plan;
 mod reference;
 mod rehearse;
+mod repeat;
 mod run;
 mod shell;
 mod status;
@@ -40,10 +41,13 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> Result<Exit, Problem> {
         }
         Command::Rehearse(args) => match &args.act {
             RehearseAct::Up(args) => run::run(Direction::Up, &which, args, everywhere, settings),
-            RehearseAct::Down(args) => run::run(Direction::Down, &which, args, everywhere, settings),
+            RehearseAct::Down(args) => {
+                run::run(Direction::Down, &which, args, everywhere, settings)
+            }
             RehearseAct::Plan(pace) => plan::run(&which, pace, everywhere, settings),
             RehearseAct::Status => status::run(&which, everywhere, settings),
             RehearseAct::Inventory => rehearse::inventory(&which, everywhere, settings),
+            RehearseAct::Repeat(args) => repeat::run(&which, args, everywhere, settings),
             RehearseAct::Reset { yes } => rehearse::reset(&which, *yes, everywhere, settings),
         },
         Command::Completions { shell } => Ok(shell::completions(*shell)),

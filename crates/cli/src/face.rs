@@ -6,12 +6,14 @@ use castle_view::{Palette, Progress, Style, plain, report};
 
 use crate::output;
 use crate::settings::Settings;
+use crate::trace::Trace;
 
 /// Folds events and shows them as they come.
 pub(crate) struct Face {
     json: bool,
     style: Style,
     progress: Progress,
+    trace: Trace,
 }
 
 /// How text is laid out for this terminal.
@@ -22,12 +24,18 @@ pub(crate) fn style(settings: &Settings) -> Style {
 
 impl Face {
     pub(crate) fn new(json: bool, settings: &Settings, decls: &[StepDecl]) -> Self {
-        Self { json, style: style(settings), progress: Progress::new(decls) }
+        Self {
+            json,
+            style: style(settings),
+            progress: Progress::new(decls),
+            trace: Trace::default(),
+        }
     }
 
     /// Shows one event.
     pub(crate) fn hear(&mut self, event: &Event) {
         self.progress.apply(event);
+        self.trace.hear(event);
         if self.json {
             if let Ok(line) = serde_json::to_string(event) {
                 output::data(&line);
@@ -37,8 +45,19 @@ impl Face {
         }
     }
 
+    /// The trace of the run so far, with that of the requests.
+    pub(crate) fn trace(&self, requests: &str) -> String {
+        self.trace.seal(requests)
+    }
+
     /// Shows the closing report, and what is left of a razed castle.
-    pub(crate) fn close(&self, report: &Report, plan: &Plan, go_on: &str, left: &[(StepId, String)]) {
+    pub(crate) fn close(
+        &self,
+        report: &Report,
+        plan: &Plan,
+        go_on: &str,
+        left: &[(StepId, String)],
+    ) {
         if self.json {
             for (step, what) in left {
                 output::data(&serde_json::json!({"leftover": what, "step": step}).to_string());
@@ -46,7 +65,8 @@ impl Face {
             return;
         }
         let decls: Vec<&StepDecl> = plan.steps.iter().map(|s| &s.decl).collect();
-        let unfinished = !report.failures.is_empty() || !report.not_run.is_empty() || !left.is_empty();
+        let unfinished =
+            !report.failures.is_empty() || !report.not_run.is_empty() || !left.is_empty();
         output::data(&report::end(&self.progress, &decls, unfinished.then_some(go_on), self.style));
         if !left.is_empty() {
             output::data("left over:");

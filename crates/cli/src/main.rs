@@ -11,6 +11,7 @@ mod rehearsal;
 mod session;
 mod settings;
 mod signals;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -32,8 +33,11 @@ fn main() -> ExitCode {
     };
     std::panic::set_hook(Box::new(|info| {
         // Never the words of a panic: anything could be in them, a secret even.
-        let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
-        output::talk(&format!("castle: internal error{place}; the step that met it is named in the report"));
+        let place =
+            info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+        output::talk(&format!(
+            "castle: internal error{place}; the step that met it is named in the report"
+        ));
     }));
     match commands::run(cli, &Settings::read()) {
         Ok(exit) => exit.into(),

@@ -15,5 +15,8 @@ pub(crate) fn talk(text: &str) {
 fn write(to: &mut dyn Write, text: &str) {
     // `| head` and a closed terminal must neither kill nor fail what is going on.
     let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    to.write_all(text.as_bytes()).and_then(|()| to.write_all(line_end.as_bytes())).and_then(|()| to.flush()).ok();
+    to.write_all(text.as_bytes())
+        .and_then(|()| to.write_all(line_end.as_bytes()))
+        .and_then(|()| to.flush())
+        .ok();
 }

@@ -81,9 +81,17 @@ pub(crate) fn spec(which: &Which, json: bool, settings: &Settings) -> Result<Spe
     if json {
         output::data(&castle_config::to_json_lines(&read.findings));
     } else {
-        output::talk(&castle_config::render(&read.findings, &sources, settings.colour(), settings.width()));
+        output::talk(&castle_config::render(
+            &read.findings,
+            &sources,
+            settings.colour(),
+            settings.width(),
+        ));
     }
-    Err(Problem::usage(format!("the castle file {} is not right yet; nothing was done", sources.file)))
+    Err(Problem::usage(format!(
+        "the castle file {} is not right yet; nothing was done",
+        sources.file
+    )))
 }
 
 fn read_folder(folder: &Path, wanted: &str, files: &mut BTreeMap<String, Vec<u8>>) {
@@ -116,9 +124,8 @@ fn within(folder: &Path, wanted: &str) -> Option<PathBuf> {
 /// Reads a regular file of at most [`MAX_BYTES`] bytes; never hangs on a FIFO or a device.
 fn read_regular(path: &Path) -> Result<Vec<u8>, String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let opened: OwnedFd = open(path, flags, Mode::empty()).map_err(|e| {
-        std::io::Error::from(e).to_string()
-    })?;
+    let opened: OwnedFd =
+        open(path, flags, Mode::empty()).map_err(|e| std::io::Error::from(e).to_string())?;
     let facts = fstat(&opened).map_err(|e| std::io::Error::from(e).to_string())?;
     match FileType::from_raw_mode(facts.st_mode) {
         FileType::RegularFile => {}

@@ -48,7 +48,11 @@ impl Rehearsal {
         if let Some(state) = &everywhere.state {
             command.push_str(&format!(" --state {}", state.display()));
         }
-        let state = match everywhere.state.clone().or_else(|| settings.get("CASTLE_STATE").map(PathBuf::from)) {
+        let state = match everywhere
+            .state
+            .clone()
+            .or_else(|| settings.get("CASTLE_STATE").map(PathBuf::from))
+        {
             Some(given) => settings.directory.join(given),
             None => settings
                 .state_home()
@@ -74,16 +78,27 @@ impl Rehearsal {
     /// Opens the datacenter. Must be called within [`runtime`].
     pub(crate) fn open(&mut self) -> Result<Host, Problem> {
         let problem = |error: &dyn std::error::Error| {
-            Problem::refused(format!("the rehearsal's datacenter in {} can not be used", self.datacenter.display()))
-                .because(error)
-                .hint(format!("`{} reset` throws it away", rehearse(&self.command)))
+            Problem::refused(format!(
+                "the rehearsal's datacenter in {} can not be used",
+                self.datacenter.display()
+            ))
+            .because(error)
+            .hint(format!("`{} reset` throws it away", rehearse(&self.command)))
         };
-        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed).map_err(|e| problem(&e))?;
-        // The rehearsal's Proxmox has a certificate of its own, whatever the castle file pins.
-        let fingerprint = host.proxmox_fingerprint().map_err(|e| problem(&e))?;
-        self.spec.platform.trust = Trust::Fingerprint(fingerprint);
+        let host =
+            Host::open(Some(&self.datacenter), &self.spec, self.seed).map_err(|e| problem(&e))?;
+        self.spec = trusting(self.spec.clone(), &host)?;
         Ok(host)
     }
+}
+
+/// The spec, trusting the rehearsal's Proxmox: it has a certificate of its own, whatever the castle file pins.
+pub(crate) fn trusting(mut spec: Spec, host: &Host) -> Result<Spec, Problem> {
+    let fingerprint = host.proxmox_fingerprint().map_err(|e| {
+        Problem::new(Exit::Failed, "the rehearsal's Proxmox has no certificate").because(&e)
+    })?;
+    spec.platform.trust = Trust::Fingerprint(fingerprint);
+    Ok(spec)
 }
 
 /// The command by which a rehearsal is named explicitly.

@@ -79,7 +79,8 @@ impl Session<'_> {
                 tell(&mut face, EventKind::Surveyed { step: step.clone(), observed, evidence });
             }
         }
-        let plan = make_plan(direction, &self.rehearsal.spec.name, &graph, &survey, root.journals().records())?;
+        let known = known(root.journals().records());
+        let plan = make_plan(direction, &self.rehearsal.spec.name, &graph, &survey, &known)?;
         tell(&mut face, EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() });
         self.consent(&plan, args)?;
         let start = Start {
@@ -107,9 +108,16 @@ impl Session<'_> {
         .await
         .map_err(|e| {
             let castle_engine::RunError::Journal(state) = &e;
-            Problem::refused("the run stopped before its next act: the journal could not be written")
-                .because(state)
-                .hint(format!("{}; then run `{} {}` to go on", state.hint(), self.rehearsal.command, word(direction)))
+            Problem::refused(
+                "the run stopped before its next act: the journal could not be written",
+            )
+            .because(state)
+            .hint(format!(
+                "{}; then run `{} {}` to go on",
+                state.hint(),
+                self.rehearsal.command,
+                word(direction)
+            ))
         })?;
         let surveyor = Surveyor {
             graph: &graph,
@@ -140,7 +148,10 @@ impl Session<'_> {
             return Ok(());
         }
         let name = &self.rehearsal.spec.name;
-        output::talk(&format!("This will destroy {} thing(s) of castle `{name}`:", destructive.len()));
+        output::talk(&format!(
+            "This will destroy {} thing(s) of castle `{name}`:",
+            destructive.len()
+        ));
         for step in &destructive {
             output::talk(&format!("  {} {}: {}", step.verb, step.decl.title, step.reason));
         }
@@ -175,7 +186,9 @@ impl Session<'_> {
                 Look::Leftover(Some(what)) => Some((step, what)),
                 Look::Leftover(None) | Look::Seen(_) => None,
                 Look::Failed(failure) => Some((step, format!("could not be looked at: {failure}"))),
-                Look::After(need) => Some((step, format!("could not be looked at, for want of {need}"))),
+                Look::After(need) => {
+                    Some((step, format!("could not be looked at, for want of {need}")))
+                }
             })
             .collect()
     }
@@ -195,7 +208,7 @@ impl Session<'_> {
             output::talk(&format!(
                 "rehearsal: {} requests, {changes} of them changed the datacenter; trace {}",
                 self.host.requests().len(),
-                self.host.trace_hash()
+                face.trace(&self.host.trace_hash())
             ));
             if direction == Direction::Up && report.outcome == RunOutcome::Done {
                 let explicit = rehearse(&self.rehearsal.command);
@@ -218,7 +231,11 @@ impl Session<'_> {
 }
 
 /// Opens and locks the state of a castle.
-pub(crate) fn hold(rehearsal: &Rehearsal, settings: &Settings, command: &str) -> Result<StateRoot, Problem> {
+pub(crate) fn hold(
+    rehearsal: &Rehearsal,
+    settings: &Settings,
+    command: &str,
+) -> Result<StateRoot, Problem> {
     let holder = Holder {
         pid: std::process::id(),
         host: settings.host.clone(),
@@ -249,19 +266,19 @@ pub(crate) fn make_plan(
     castle: &castle_model::CastleName,
     graph: &Graph,
     survey: &Survey,
-    records: &Records,
+    known: &BTreeSet<StepId>,
 ) -> Result<Plan, Problem> {
-    let known: BTreeSet<StepId> = records
-        .steps
-        .iter()
-        .filter(|(_, state)| matches!(state, StepState::Done { .. }))
-        .map(|(id, _)| id.clone())
-        .collect();
     let plan = match direction {
-        Direction::Up => castle_plan::up(castle, graph.decls(), survey, &known),
+        Direction::Up => castle_plan::up(castle, graph.decls(), survey, known),
         Direction::Down => castle_plan::down(castle, graph.decls(), survey),
     };
     plan.map_err(|e| Problem::new(Exit::Failed, "the steps do not fit together").because(&e))
+}
+
+/// The steps whose outcome a journal of ours holds.
+pub(crate) fn known(records: &Records) -> BTreeSet<StepId> {
+    let done = |state: &StepState| matches!(state, StepState::Done { .. });
+    records.steps.iter().filter(|(_, state)| done(state)).map(|(id, _)| id.clone()).collect()
 }
 
 fn surveyed(look: &Look) -> Option<(String, String)> {
@@ -282,9 +299,10 @@ fn surveyed(look: &Look) -> Option<(String, String)> {
 
 /// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment.
 fn next_run(records: &Records, now: Moment) -> RunId {
-    let last = records.last_run.as_ref().and_then(|run| {
-        run.id.as_str().strip_prefix('r')?.split('-').next()?.parse::<u64>().ok()
-    });
+    let last = records
+        .last_run
+        .as_ref()
+        .and_then(|run| run.id.as_str().strip_prefix('r')?.split('-').next()?.parse::<u64>().ok());
     let (year, month, day) = now.date();
     RunId::new(format!("r{:04}-{year:04}{month:02}{day:02}", last.unwrap_or(0) + 1))
 }
@@ -295,7 +313,10 @@ pub(crate) fn state_problem(error: &StateError) -> Problem {
 }
 
 /// The time on the wall, for the lock: other processes and people look at it, rehearsal or not.
-#[expect(clippy::disallowed_methods, reason = "who holds a lock, and since when, is about the real world")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "who holds a lock, and since when, is about the real world"
+)]
 fn wall_clock() -> Moment {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Moment(since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(0)))

@@ -20,7 +20,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "HOME", what: "the home folder" },
     Variable { name: "NO_COLOR", what: "anything in it switches colour off" },
     Variable { name: "CI", what: "anything in it: no colour, no pacing, as without a terminal" },
-    Variable { name: "COLUMNS", what: "the width of the terminal, where the terminal does not say" },
+    Variable {
+        name: "COLUMNS",
+        what: "the width of the terminal, where the terminal does not say",
+    },
 ];
 
 /// What the surroundings of the process say.
@@ -35,7 +38,10 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the surroundings. Called once, by `main`.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place where the environment enters")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place where the environment enters"
+    )]
     pub(crate) fn read() -> Self {
         let environment = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
@@ -68,8 +74,13 @@ impl Settings {
     /// How many columns a line may have.
     pub(crate) fn width(&self) -> usize {
         let told = self.get("COLUMNS").and_then(|c| c.parse().ok());
-        let seen = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| usize::from(w.ws_col));
-        seen.filter(|_| self.stderr_is_terminal).filter(|w| *w > 0).or(told).unwrap_or(80).clamp(40, 200)
+        let seen =
+            rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| usize::from(w.ws_col));
+        seen.filter(|_| self.stderr_is_terminal)
+            .filter(|w| *w > 0)
+            .or(told)
+            .unwrap_or(80)
+            .clamp(40, 200)
     }
 
     /// The folder that holds state roots by default.

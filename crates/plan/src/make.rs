@@ -44,6 +44,8 @@ pub fn down(castle: &CastleName, steps: &[StepDecl], survey: &Survey) -> Result<
                 .filter(|s| s.needs.contains(&step.id))
                 .map(|s| s.id.clone())
                 .collect(),
+            // Lanes are for what is scarce while making; removals do not disturb each other.
+            lane: None,
             ..step.clone()
         })
         .collect();

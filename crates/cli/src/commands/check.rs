@@ -9,13 +9,18 @@ use crate::project::{self, Which};
 use crate::settings::Settings;
 
 /// Prints every finding; an error among them is exit code 2.
-pub(crate) fn run(which: &Which, everywhere: &Everywhere, settings: &Settings) -> Result<Exit, Problem> {
+pub(crate) fn run(
+    which: &Which,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
     let sources = project::load(which, settings)?;
     let read = castle_config::read(&sources);
     if everywhere.json {
         output::data(&castle_config::to_json_lines(&read.findings));
     } else {
-        let rendered = castle_config::render(&read.findings, &sources, settings.colour(), settings.width());
+        let rendered =
+            castle_config::render(&read.findings, &sources, settings.colour(), settings.width());
         output::talk(&rendered);
         if let Some(spec) = &read.spec {
             let (control, workers) = (spec.control_planes().count(), spec.workers().count());

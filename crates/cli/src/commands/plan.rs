@@ -14,7 +14,7 @@ use crate::face::style;
 use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime};
-use crate::session::{make_plan, state_problem};
+use crate::session::{known, make_plan, state_problem};
 use crate::settings::Settings;
 
 /// Looks at the world and prints the plan. Changes nothing, and needs no lock.
@@ -38,7 +38,8 @@ pub(crate) fn run(
             deadlines: &rehearsal.spec.deadlines,
         };
         let survey = surveyor.look().await;
-        let plan = make_plan(Direction::Up, &rehearsal.spec.name, &graph, &survey, &records)?;
+        let plan =
+            make_plan(Direction::Up, &rehearsal.spec.name, &graph, &survey, &known(&records))?;
         output::data(&if everywhere.json {
             castle_view::plan::json(&plan).unwrap_or_default()
         } else {

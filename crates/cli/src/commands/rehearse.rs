@@ -2,16 +2,20 @@
 
 use std::path::Path;
 
-use castle_rehearsal::inventory::Inventory;
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime};
 use crate::settings::Settings;
+use castle_rehearsal::inventory::Inventory;
 
 /// Prints the datacenter as it knows itself, independent of castle's state.
-pub(crate) fn inventory(which: &Which, everywhere: &Everywhere, settings: &Settings) -> Result<Exit, Problem> {
+pub(crate) fn inventory(
+    which: &Which,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
     let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
     runtime()?.block_on(async {
         let host = rehearsal.open()?;
@@ -29,15 +33,20 @@ fn text(inventory: &Inventory) -> String {
     let guests = inventory.proxmox.guests.iter().map(|guest| {
         let kind = if guest.container { "container" } else { "VM" };
         let power = if guest.running { "running" } else { "stopped" };
-        let machine = inventory.machines.get(&guest.vmid).map(|m| format!(", {m}")).unwrap_or_default();
+        let machine =
+            inventory.machines.get(&guest.vmid).map(|m| format!(", {m}")).unwrap_or_default();
         format!("{kind} {} {}: {power}{machine} [{}]", guest.vmid, guest.name, guest.tags.join(" "))
     });
-    let nodes = inventory.nodes.iter().map(|(name, ready)| {
-        format!("{name}: {}", if *ready { "Ready" } else { "NotReady" })
-    });
+    let nodes = inventory
+        .nodes
+        .iter()
+        .map(|(name, ready)| format!("{name}: {}", if *ready { "Ready" } else { "NotReady" }));
     let mut page = String::new();
     let mut part = |title: &str, lines: Vec<String>| {
-        page.push_str(&format!("{title}: {}\n", if lines.is_empty() { "none" } else { "" }).replace(": \n", ":\n"));
+        page.push_str(
+            &format!("{title}: {}\n", if lines.is_empty() { "none" } else { "" })
+                .replace(": \n", ":\n"),
+        );
         for line in lines {
             page.push_str(&format!("  {line}\n"));
         }
@@ -61,7 +70,9 @@ pub(crate) fn reset(
 ) -> Result<Exit, Problem> {
     let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
     if !yes && !settings.stdin_is_terminal {
-        return Err(Problem::refused("nothing was done: nobody is there to agree").hint("add --yes"));
+        return Err(
+            Problem::refused("nothing was done: nobody is there to agree").hint("add --yes")
+        );
     }
     if !yes {
         output::talk(&format!("Throw the rehearsal of `{}` away? Type yes:", rehearsal.spec.name));
@@ -83,7 +94,8 @@ pub(crate) fn reset(
 fn remove(folder: &Path) -> Result<(), Problem> {
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Problem::new(Exit::Failed, format!("{} could not be removed", folder.display())).because(&e))
+            Err(Problem::new(Exit::Failed, format!("{} could not be removed", folder.display()))
+                .because(&e))
         }
         _ => Ok(()),
     }

@@ -21,7 +21,9 @@ pub(crate) fn run(
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(&args.pace), settings)?;
     let json = everywhere.json;
     if !json {
-        let speed = rehearsal.speed.map_or("as fast as it goes".to_owned(), |s| format!("{s} times faster than real time"));
+        let speed = rehearsal.speed.map_or("as fast as it goes".to_owned(), |s| {
+            format!("{s} times faster than real time")
+        });
         output::talk(&format!(
             "rehearsal of {}, {speed}: no real machine is touched",
             rehearsal.source

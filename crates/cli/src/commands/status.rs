@@ -15,7 +15,11 @@ use crate::session::state_problem;
 use crate::settings::Settings;
 
 /// Prints each layer and step as the journals know them.
-pub(crate) fn run(which: &Which, everywhere: &Everywhere, settings: &Settings) -> Result<Exit, Problem> {
+pub(crate) fn run(
+    which: &Which,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
     let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
     let peek = StateRoot::peek(&rehearsal.state).map_err(|e| state_problem(&e))?;
     let Some(peek) = peek else {
@@ -46,7 +50,11 @@ fn standing(rehearsal: &Rehearsal, peek: &Peek) -> Standing {
             ended: run.ended,
         }),
         holder: peek.holder.as_ref().map(ToString::to_string),
-        steps: records.steps.iter().filter_map(|(id, state)| Some((id.clone(), known(state)?))).collect(),
+        steps: records
+            .steps
+            .iter()
+            .filter_map(|(id, state)| Some((id.clone(), known(state)?)))
+            .collect(),
         damaged: peek.problems.iter().map(|(layer, e)| (layer.clone(), e.to_string())).collect(),
     }
 }

@@ -1,0 +1,88 @@
+//! `castle rehearse repeat`: the same bring-up again and again, in memory, for proofs of determinism and speed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use castle_engine::survey::Surveyor;
+use castle_engine::{Outputs, Report, Runner, Stop};
+use castle_journal::{Journals, Start};
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::{Event, RunId, Spec};
+use castle_rehearsal::host::Host;
+
+use crate::args::{Everywhere, Repeat};
+use crate::castle;
+use crate::exit::{Exit, Problem};
+use crate::output;
+use crate::project::{self, Which};
+use crate::rehearsal::{runtime, trusting};
+use crate::session::{make_plan, state_problem};
+use crate::settings::Settings;
+use crate::trace::Trace;
+
+/// Raises the castle so many times, each in a new datacenter with the same seed, and prints the trace of each.
+pub(crate) fn run(
+    which: &Which,
+    args: &Repeat,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    let spec = project::spec(which, everywhere.json, settings)?;
+    for _ in 0..args.times {
+        let (trace, report) = runtime()?.block_on(raise(&spec, args.seed))?;
+        output::data(&trace);
+        if report.outcome != RunOutcome::Done {
+            for failure in report.failures.values() {
+                output::talk(&failure.to_string());
+            }
+            return Ok(Exit::Failed);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn raise(spec: &Spec, seed: u64) -> Result<(String, Report), Problem> {
+    let host = Host::open(None, spec, seed)
+        .map_err(|e| Problem::new(Exit::Failed, "the rehearsal could not be opened").because(&e))?;
+    let spec = trusting(spec.clone(), &host)?;
+    host.spawn_driver();
+    let graph = castle::graph(&spec, &host)?;
+    let outputs = Arc::<Outputs>::default();
+    let mut journals = Journals::in_memory().map_err(|e| state_problem(&e))?;
+    let records = journals.records().clone();
+    let surveyor = Surveyor {
+        graph: &graph,
+        records: &records,
+        outputs: outputs.clone(),
+        deadlines: &spec.deadlines,
+    };
+    let survey = surveyor.look().await;
+    let plan = make_plan(Direction::Up, &spec.name, &graph, &survey, &BTreeSet::new())?;
+    let (run, clock) = (RunId::new("r0001"), host.clock());
+    let start = Start {
+        run: run.clone(),
+        castle: spec.name.clone(),
+        direction: Direction::Up,
+        plan: plan.hash.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    journals.start_run(clock.now(), start).map_err(|e| state_problem(&e))?;
+    let mut trace = Trace::default();
+    let report = Runner {
+        graph: &graph,
+        plan: &plan,
+        journals: &mut journals,
+        outputs,
+        deadlines: &spec.deadlines,
+        now: Arc::new(move || clock.now()),
+        face: &mut |event: &Event| trace.hear(event),
+        told: 0,
+        run,
+        stop: Stop::default(),
+    }
+    .run()
+    .await
+    .map_err(|e| Problem::new(Exit::Failed, "the rehearsal could not be run").because(&e))?;
+    Ok((trace.seal(&host.trace_hash()), report))
+}

@@ -1,0 +1,15 @@
+//! The program itself, as a user starts it: wiring, exit codes, crashes, refusals. One file per subject.
+
+#[path = "castle/context.rs"]
+mod context;
+
+#[path = "castle/crash.rs"]
+mod crash;
+#[path = "castle/interrupt.rs"]
+mod interrupt;
+#[path = "castle/output.rs"]
+mod output;
+#[path = "castle/refusal.rs"]
+mod refusal;
+#[path = "castle/rise.rs"]
+mod rise;

@@ -1,0 +1,119 @@
+//! What castle refuses, and the exit codes that say so.
+
+use std::process::Stdio;
+
+use crate::context::{Context, example};
+
+#[test]
+fn a_castle_file_of_ones_own_is_never_silently_rehearsed() {
+    let castle = Context::new();
+    castle.write("castle.hcl", &example("blue"));
+    for command in ["up", "down", "plan", "status"] {
+        let said = castle.run(&[command]).ends(2);
+        assert!(said.err.contains("does not go to real endpoints yet"), "{}", said.err);
+        assert!(
+            said.err.contains(&format!("castle rehearse -f castle.hcl {command}")),
+            "{}",
+            said.err
+        );
+    }
+    castle.run(&["check"]).ends(0);
+    castle.run(&["graph"]).ends(0);
+}
+
+#[test]
+fn down_needs_a_yes_where_nobody_can_be_asked() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let said = castle.run(&["down"]).ends(3);
+    assert!(said.err.contains("add --yes"), "{}", said.err);
+    assert_eq!(castle.guests().len(), 5, "nothing was done");
+}
+
+#[test]
+fn the_state_root_must_lie_outside_any_git_work_tree() {
+    let castle = Context::new();
+    std::fs::create_dir_all(castle.folder().join("repository/.git")).unwrap();
+    let said = castle.run(&["up", "--state", "repository/state"]).ends(3);
+    assert!(said.err.contains("git"), "{}", said.err);
+    assert!(!castle.folder().join("repository/state").exists());
+}
+
+#[test]
+fn a_second_process_is_told_who_holds_the_castle() {
+    let castle = Context::new();
+    let mut first = castle.command(&["up", "--json", "--speed", "20"]);
+    let mut first = first.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut reader = std::io::BufReader::new(first.stdout.take().unwrap());
+    for _ in 0..5 {
+        std::io::BufRead::read_line(&mut reader, &mut String::new()).unwrap();
+    }
+    let said = castle.run(&["up"]).ends(3);
+    assert!(said.err.contains(&format!("{}", first.id())), "{}", said.err);
+    castle.run(&["status"]).ends(0);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    castle.run(&["up"]).ends(0);
+}
+
+#[test]
+fn a_damaged_journal_is_named_and_nothing_is_touched() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let path = castle.state().join("layers/platform.journal");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[300] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let said = castle.run(&["up"]).ends(3);
+    assert!(said.err.contains("platform.journal"), "{}", said.err);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn wrong_words_are_usage() {
+    let castle = Context::new();
+    castle.run(&["upp"]).ends(2);
+    castle.run(&["up", "--speed", "fast"]).ends(2);
+    castle.run(&["check", "-f", "nowhere.hcl"]).ends(2);
+    castle.run(&["check", "-f", "."]).ends(2);
+    castle.run(&["--help"]).ends(0);
+    castle.run(&["--version"]).ends(0);
+}
+
+#[test]
+fn a_wrong_castle_file_is_refused_with_every_mistake() {
+    let castle = Context::new();
+    let text = example("blue")
+        .replace("count      = 3", "count      = 4")
+        .replace("vip         = \"192.168.1.210\"", "vip         = \"192.168.2.210\"");
+    assert_ne!(text, example("blue"), "the example has these lines");
+    castle.write("castle.hcl", &text);
+    let said = castle.run(&["check"]).ends(2);
+    assert!(said.err.contains("castle.hcl:"), "{}", said.err);
+    let json = castle.run(&["check", "--json"]).ends(2);
+    let findings: Vec<serde_json::Value> =
+        json.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert!(findings.len() >= 2, "{}", json.out);
+    castle.run(&["rehearse", "up"]).ends(2);
+}
+
+#[test]
+fn a_failed_step_blocks_only_its_dependents_and_tells_how_to_go_on() {
+    let castle = Context::new();
+    let text = example("blue");
+    let short = if text.contains("deadlines {") {
+        text.replacen("deadlines {", "deadlines {\n    volume = \"1s\"", 1)
+    } else {
+        text.replacen(
+            "castle \"blue\" {",
+            "castle \"blue\" {\n  deadlines {\n    volume = \"1s\"\n  }\n",
+            1,
+        )
+    };
+    castle.write("castle.hcl", &short);
+    let said = castle.run(&["rehearse", "up"]).ends(1);
+    assert!(said.out.contains("storage/volume"), "{}", said.out);
+    assert!(said.out.contains("castle rehearse -f castle.hcl up"), "{}", said.out);
+    castle.write("castle.hcl", &text);
+    castle.run(&["rehearse", "up"]).ends(0);
+}

@@ -1,0 +1,83 @@
+//! From nothing to the handover and back.
+
+use crate::context::{Context, example};
+
+#[test]
+fn the_example_rises_stays_and_goes_without_a_trace() {
+    let castle = Context::new();
+    let up = castle.run(&["up"]).ends(0);
+    assert!(up.err.starts_with("rehearsal of the built-in example castle `blue`"), "{}", up.err);
+    assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);
+    assert_eq!(castle.guests(), [421, 422, 423, 431, 432]);
+
+    let again = castle.run(&["up"]).ends(0);
+    assert_eq!(again.changes(), 0, "a second `up` changes nothing:\n{}", again.err);
+    assert!(again.out.contains("nothing changed"), "{}", again.out);
+
+    let status = castle.run(&["status"]).ends(0);
+    for layer in ["secrets", "platform", "engine", "networking", "storage", "gitops"] {
+        assert!(
+            status.out.lines().any(|l| l.starts_with(layer) && l.ends_with("stands")),
+            "{}",
+            status.out
+        );
+    }
+    let plan = castle.run(&["plan", "--json"]).ends(0);
+    let plan: serde_json::Value = serde_json::from_str(&plan.out).unwrap();
+    assert!(plan["steps"].as_array().unwrap().iter().all(|s| s["verb"] == "leave"));
+
+    castle.run(&["down", "--yes"]).ends(0);
+    let left = castle.inventory();
+    for kind in ["guests", "volumes", "files", "running_tasks"] {
+        assert_eq!(left["proxmox"][kind], serde_json::json!([]), "{left}");
+    }
+    assert!(!left["secrets"].to_string().contains("TALOS_SECRETS_BUNDLE"), "{left}");
+    assert_eq!(castle.run(&["down", "--yes"]).ends(0).changes(), 0, "twice in a row is fine");
+
+    let first_life = up.err.contains("life ");
+    castle.run(&["up"]).ends(0);
+    assert!(first_life && castle.guests().len() == 5, "and it is born again");
+}
+
+#[test]
+fn other_topologies_rise_too() {
+    for (name, machines) in [("one-and-one", 2), ("one-and-two", 3)] {
+        let castle = Context::new();
+        castle.write("castle.hcl", &example(name));
+        let up = castle.run(&["rehearse", "up"]).ends(0);
+        assert!(up.out.contains(" stands: "), "{}", up.out);
+        assert_eq!(castle.guests().len(), machines);
+        assert_eq!(castle.run(&["rehearse", "up"]).ends(0).changes(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_deleted_state_folder_costs_one_up() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    std::fs::remove_dir_all(castle.state()).unwrap();
+    let up = castle.run(&["up"]).ends(0);
+    assert_eq!(up.changes(), 0, "everything is adopted, nothing made again:\n{}", up.err);
+    assert_eq!(castle.run(&["up"]).ends(0).changes(), 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_in_every_process() {
+    let castle = Context::new();
+    let repeat = || {
+        let mut command = castle.command(&["rehearse", "repeat", "--times", "50", "--seed", "3"]);
+        command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let (one, two) = (repeat(), repeat());
+    let mut traces = String::new();
+    for process in [one, two] {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success());
+        traces += &String::from_utf8(output.stdout).unwrap();
+    }
+    let lines: Vec<&str> = traces.lines().collect();
+    assert_eq!(lines.len(), 100);
+    assert!(lines.iter().all(|l| *l == lines[0]), "{traces}");
+    let other = castle.run(&["rehearse", "repeat", "--seed", "4"]).ends(0);
+    assert_ne!(other.out.trim(), lines[0]);
+}
