@@ -191,9 +191,9 @@ impl Session<'_> {
         let go_on = format!("{} {}", self.rehearsal.command, word(direction));
         face.close(report, plan, &go_on, left);
         if !self.json {
-            let mutations: u64 = self.host.mutations().values().sum();
+            let changes: u64 = self.host.mutations().values().sum();
             output::talk(&format!(
-                "rehearsal: {} requests so far in this process, {mutations} changed the datacenter since its birth; trace {}",
+                "rehearsal: {} requests, {changes} of them changed the datacenter; trace {}",
                 self.host.requests().len(),
                 self.host.trace_hash()
             ));

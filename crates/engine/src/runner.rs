@@ -151,6 +151,10 @@ enum Wake {
 impl Turns<'_> {
     async fn run(mut self) -> Result<Report, RunError> {
         loop {
+            // Steps hear of a stop by themselves, and may all be gone before the loop is woken by it.
+            if self.given.stop.times() > 0 && self.settle_by.is_none() {
+                self.settle();
+            }
             self.start_ready()?;
             if self.tasks.is_empty() {
                 break;
@@ -158,9 +162,8 @@ impl Turns<'_> {
             match self.wake().await {
                 Wake::Message(message) => self.hear(message.into_iter().collect())?,
                 Wake::Ended(ended) => self.ended(ended)?,
-                Wake::Stop if self.settle_by.is_some() => break,
-                Wake::Stop => self.settle(),
-                Wake::Settled => break,
+                Wake::Stop if self.settle_by.is_none() => {}
+                Wake::Stop | Wake::Settled => break,
             }
             // Steps that are ready in this very turn may speak too, so that one fsync serves them all.
             tokio::task::yield_now().await;
@@ -206,7 +209,7 @@ impl Turns<'_> {
                 self.begin_layer(&id);
                 let planned = self.planned[&id];
                 match planned.verb {
-                    Verb::Leave if !planned.unknown => self.left(&id, &planned.reason),
+                    Verb::Leave if !planned.unknown => self.left(&id, &planned.reason)?,
                     Verb::Forget => self.forgotten(&id, &planned.reason)?,
                     _ => self.spawn(&id),
                 }

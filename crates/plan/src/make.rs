@@ -72,7 +72,10 @@ fn verb_up(decl: &StepDecl, look: Option<&Look>, known: &BTreeSet<StepId>) -> (V
     };
     match seen {
         Observed::Absent => (Verb::Create, "not there".to_owned(), false),
-        Observed::Right { evidence } if decl.always || known.contains(&decl.id) => {
+        // What makes nothing cannot be taken charge of either.
+        Observed::Right { evidence }
+            if known.contains(&decl.id) || matches!(decl.undo, UndoKind::Nothing { .. }) =>
+        {
             (Verb::Leave, evidence.clone(), false)
         }
         Observed::Right { evidence } => (Verb::Adopt, evidence.clone(), false),
@@ -124,7 +127,7 @@ mod tests {
     }
 
     fn verb_of(look: Look, known: bool) -> (Verb, bool) {
-        let steps = [step("a", &[])];
+        let steps = [step("a", &[]).undo()];
         let id = steps[0].id.clone();
         let known = if known { [id.clone()].into() } else { BTreeSet::new() };
         let plan = up(&castle(), &steps, &[(id, look)].into(), &known).unwrap();
@@ -145,6 +148,14 @@ mod tests {
         );
         assert_eq!(verb_of(Look::After(StepId::new("l", "z")), false), (Verb::Create, true));
         assert_eq!(verb_of(Look::Failed(Failure::bug("a", "b")), false), (Verb::Create, true));
+    }
+
+    #[test]
+    fn a_step_that_only_looks_is_never_adopted() {
+        let steps = [step("a", &[])];
+        let survey = [(steps[0].id.clone(), Look::Seen(Observed::right("x")))].into();
+        let plan = up(&castle(), &steps, &survey, &BTreeSet::new()).unwrap();
+        assert_eq!(plan.steps[0].verb, Verb::Leave);
     }
 
     #[test]

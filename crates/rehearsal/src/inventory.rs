@@ -26,7 +26,9 @@ impl Inventory {
     /// Counts what is there now.
     #[must_use]
     pub fn of(datacenter: &Datacenter) -> Self {
-        let nodes = datacenter.kubernetes.node_names();
+        // Without a machine there is no cluster, whatever its last objects said.
+        let alive = !datacenter.talos.inventory().is_empty();
+        let nodes = datacenter.kubernetes.node_names().filter(|_| alive);
         Self {
             proxmox: datacenter.proxmox.inventory(),
             machines: datacenter.talos.inventory(),

@@ -1,6 +1,8 @@
 //! What the runner writes down and tells when steps speak and end.
 
-use castle_journal::Record;
+use std::collections::BTreeMap;
+
+use castle_journal::{Record, StepState};
 use castle_model::plan::Direction;
 use castle_model::{Change, EventKind, Failure, Incarnation, LayerName, StepId};
 use tokio::task::{Id, JoinError};
@@ -107,14 +109,25 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// A step that is as wanted: nothing is written, because nothing has changed.
-    pub(super) fn left(&mut self, id: &StepId, evidence: &str) {
+    /// A step that is as wanted. It is written down once; after that nothing changes, so nothing is written.
+    pub(super) fn left(&mut self, id: &StepId, evidence: &str) -> Result<(), RunError> {
+        let known = matches!(self.given.journals.records().step(id), StepState::Done { .. });
+        if !known && self.given.plan.direction == Direction::Up {
+            self.append(Record::Outcome {
+                step: id.clone(),
+                change: Change::Unchanged,
+                proof: evidence.to_owned(),
+                outputs: BTreeMap::new(),
+                took_ms: 0,
+            })?;
+        }
         self.done(id, Change::Unchanged, evidence.to_owned(), 0);
+        Ok(())
     }
 
     /// A step that goes with something else.
     pub(super) fn forgotten(&mut self, id: &StepId, reason: &str) -> Result<(), RunError> {
-        if *self.given.journals.records().step(id) != castle_journal::StepState::Absent {
+        if *self.given.journals.records().step(id) != StepState::Absent {
             self.append(Record::Forgotten { step: id.clone() })?;
         }
         self.done(id, Change::Skipped, reason.to_owned(), 0);

@@ -264,6 +264,21 @@ async fn a_stop_lets_acts_end_drops_gates_and_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_that_drops_everything_at_once_is_still_an_interruption() {
+    let mut bench = Bench::new(&[("gate", &[], Script::SlowGate), ("later", &["gate"], Script::Fine)]);
+    let stop = bench.stop.clone();
+    let asks = async {
+        pause_for(Duration::from_secs(1)).await;
+        stop.ask();
+    };
+    let (report, ()) = tokio::join!(bench.run(Direction::Up), asks);
+    let report = report.unwrap();
+    assert_eq!((report.outcome, report.done), (RunOutcome::Interrupted, 0));
+    assert_eq!(report.not_run.len(), 2);
+    assert_eq!(bench.acts("later"), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_second_stop_ends_at_once() {
     let mut bench = Bench::new(&[("act", &[], Script::SlowAct)]);
     let stop = bench.stop.clone();

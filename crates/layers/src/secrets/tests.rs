@@ -11,7 +11,7 @@ use castle_journal::{Journals, MemoryDisk, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Class, Event, Plan, RunId, Secret, Spec, Verb};
+use castle_model::{Class, Event, Plan, RunId, Secret, Spec, UndoKind, Verb};
 use castle_platforms::proxmox::{preflight_id, vm_id};
 use castle_proxmox::Proxmox;
 use castle_rehearsal::host::Host;
@@ -167,12 +167,10 @@ async fn a_castle_rises_is_left_alone_and_goes_without_a_trace() {
     bench.disk = MemoryDisk::new();
     let (plan, report) = bench.run(Direction::Up).await;
     assert_done(&report);
-    assert!(
-        plan.steps
-            .iter()
-            .filter(|s| s.decl.layer.as_str() == "platform")
-            .all(|s| s.verb == Verb::Adopt)
-    );
+    let made = plan.steps.iter().filter(|step| step.decl.undo == UndoKind::Explicit);
+    assert!(made.clone().all(|step| step.verb == Verb::Adopt), "{:?}", plan.counts());
+    assert_eq!(made.count(), 7, "the image, five VMs and the escrowed secrets");
+    assert!(plan.is_quiet());
     assert_eq!(bench.mutations(), risen);
 
     assert_done(&bench.run(Direction::Down).await.1);
@@ -274,4 +272,31 @@ async fn a_vm_that_was_switched_off_is_switched_on_again() {
     let step = plan.step(&vm_id(&node.name)).unwrap();
     assert_eq!((step.verb, step.reason.as_str()), (Verb::Update, "it is switched off"));
     bench.assert_risen();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sources_hold_what_the_layers_above_will_ask_for() {
+    let bench = Bench::new(7);
+    let world = bench.host.world();
+    for source in castle_artefact::manifests() {
+        let manifest = castle_artefact::fetch(&world, source.url).await.unwrap();
+        let text = String::from_utf8(manifest.bytes.to_vec()).unwrap();
+        assert!(text.contains("kind: Deployment"), "{}", source.url);
+        assert_eq!(manifest.sha256.len(), 64);
+    }
+    let missing = castle_artefact::fetch(&world, "https://github.com/nobody/nothing.yaml").await;
+    assert_eq!(missing.unwrap_err().class(), Class::Gone);
+
+    let gitops = &bench.spec.gitops;
+    let (vault, place) = bench.vault().await;
+    let found = vault.list(&place).await.unwrap();
+    let token = &found.get("GITHUB_TOKEN").unwrap().value;
+    let head = castle_git::head(&world, &gitops.url, &gitops.branch, Some(token)).await.unwrap();
+    assert_eq!(head.len(), 40);
+    let ask = |branch: &'static str, token: Option<Secret>| {
+        let world = world.clone();
+        async move { castle_git::head(&world, &gitops.url, branch, token.as_ref()).await.unwrap_err() }
+    };
+    assert_eq!(ask("nosuch", Some(token.clone())).await.class(), Class::Gone);
+    assert_eq!(ask("main", Some(Secret::new("wrong"))).await.class(), Class::Denied);
 }
