@@ -11,7 +11,7 @@ use castle_journal::{Journals, MemoryDisk, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Class, Event, Plan, RunId, Secret, Spec, Verb};
+use castle_model::{Class, Event, Plan, RunId, Secret, Spec, UndoKind, Verb};
 use castle_platforms::proxmox::{preflight_id, vm_id};
 use castle_proxmox::Proxmox;
 use castle_rehearsal::host::Host;
@@ -167,12 +167,10 @@ async fn a_castle_rises_is_left_alone_and_goes_without_a_trace() {
     bench.disk = MemoryDisk::new();
     let (plan, report) = bench.run(Direction::Up).await;
     assert_done(&report);
-    assert!(
-        plan.steps
-            .iter()
-            .filter(|s| s.decl.layer.as_str() == "platform")
-            .all(|s| s.verb == Verb::Adopt)
-    );
+    let made = plan.steps.iter().filter(|step| step.decl.undo == UndoKind::Explicit);
+    assert!(made.clone().all(|step| step.verb == Verb::Adopt), "{:?}", plan.counts());
+    assert_eq!(made.count(), 7, "the image, five VMs and the escrowed secrets");
+    assert!(plan.is_quiet());
     assert_eq!(bench.mutations(), risen);
 
     assert_done(&bench.run(Direction::Down).await.1);
