@@ -143,7 +143,7 @@ impl Bench {
         proxmox.create_vm("pve", &theirs).await.unwrap();
         tokio::time::advance(Duration::from_secs(30)).await;
         proxmox.start("pve", VmId(150)).await.unwrap();
-        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::advance(Duration::from_mins(1)).await;
     }
 
     fn token(&self) -> (Secret, Secret) {
