@@ -48,3 +48,6 @@ pub fn build(spec: &Arc<Spec>, world: &World, identity: Credentials) -> Graph {
     extra::build(&mut graph, spec, world);
     graph
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use castle_artefact::ManifestSource;
 use castle_engine::{Acted, Context, Key, Step};
 use castle_kubernetes::judge::{judge, judge_all};
 use castle_kubernetes::manifest::parse;
-use castle_kubernetes::rank::{rank, sort};
+use castle_kubernetes::rank::{LAST, rank, sort};
 use castle_kubernetes::{Kubernetes, Mark, Mode, Object, ObjectId, Place, Survey, mark};
 use castle_model::spec::ExtraLayer;
 use castle_model::{Change, Class, Failure, LayerName, Observed, Spec, Verb, Verdict};
@@ -161,13 +161,12 @@ impl ManifestStep {
     ) -> Result<(), Failure> {
         let lacking: BTreeSet<&ObjectId> = survey.absent.iter().chain(&survey.differing).collect();
         let ranks: BTreeSet<usize> = wanted.iter().map(rank).collect();
-        let custom = ranks.last().copied();
         for current in ranks {
             let batch: Vec<&Object> = wanted
                 .iter()
                 .filter(|object| rank(object) == current && lacking.contains(&object.id()))
                 .collect();
-            if Some(current) == custom && !batch.is_empty() {
+            if current == LAST && !batch.is_empty() {
                 self.definitions_established(cx, wanted).await?;
             }
             for part in batch.chunks(AT_ONCE) {

@@ -7,6 +7,9 @@ use crate::error::KubeError;
 use crate::mark::{self, Mark, Standing};
 use crate::object::{Object, ObjectId};
 
+/// Kinds of which a list of all would be large, or show secrets of others.
+const HEAVY: &[&str] = &["ConfigMap", "Event", "Pod", "Secret"];
+
 /// How a set of wanted objects stands in the cluster.
 #[derive(Debug, Default)]
 pub struct Survey {
@@ -47,31 +50,33 @@ impl Survey {
 }
 
 impl Kubernetes {
-    /// Looks up every wanted object: one list of ours per kind and namespace, and one get for each that is not in it.
+    /// Looks up every wanted object by one list per kind and namespace. Of kinds that may hold secrets or much data,
+    /// only ours are listed, and one get follows for each that is not among them.
     ///
     /// # Errors
     /// If the server does not answer or refuses.
     pub async fn survey(&self, mark: &Mark, wanted: &[Object]) -> Result<Survey, KubeError> {
         let places: BTreeSet<_> =
             wanted.iter().map(|o| (o.api_version(), o.kind(), o.namespace())).collect();
-        let selector = format!("{}={}", mark::CASTLE, mark.castle);
-        let mut ours: BTreeMap<ObjectId, Object> = BTreeMap::new();
-        let mut unknown = BTreeSet::new();
+        let ours = format!("{}={}", mark::CASTLE, mark.castle);
+        let mut listed: BTreeMap<ObjectId, Object> = BTreeMap::new();
         for (api_version, kind, namespace) in places {
-            match self.list(api_version, kind, namespace, &selector).await {
-                Ok(listing) => ours.extend(listing.items.into_iter().map(|o| (o.id(), o))),
-                Err(error) if error.is_not_found() => {
-                    unknown.insert((api_version, kind));
-                }
+            let selector = if HEAVY.contains(&kind) { ours.as_str() } else { "" };
+            match self.list(api_version, kind, namespace, selector).await {
+                Ok(listing) => listed.extend(listing.items.into_iter().map(|o| (o.id(), o))),
+                Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
         }
         let mut survey = Survey::default();
         for object in wanted {
-            let there = match ours.remove(&object.id()) {
-                Some(there) => Some(there),
-                None if unknown.contains(&(object.api_version(), object.kind())) => None,
-                None => self.get(&object.id()).await?,
+            let id = object.id();
+            // What names no namespace but needs one is in `default`.
+            let placed = id.namespace.clone().or_else(|| Some("default".to_owned()));
+            let placed = ObjectId { namespace: placed, ..id.clone() };
+            let there = match listed.remove(&id).or_else(|| listed.remove(&placed)) {
+                None if HEAVY.contains(&object.kind()) => self.get(&id).await?,
+                there => there,
             };
             survey.sort_in(mark, object, there);
         }

@@ -43,24 +43,26 @@ pub fn judge(object: &Object) -> Verdict {
     }
 }
 
-/// Judges many objects: ready when all are, failed when one is, else waiting with the first reasons.
+/// Judges many objects: ready when all are, failed when one is, else waiting with the first reason and a count.
 #[must_use]
 pub fn judge_all<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Verdict {
-    let (mut ready, mut reasons) = (0_usize, Vec::new());
+    let (mut ready, mut waiting) = (0_usize, 0_usize);
+    let mut first = None;
     for object in objects {
         match judge(object) {
             Verdict::Ready(_) => ready += 1,
-            Verdict::Waiting(reason) => reasons.push(reason),
+            Verdict::Waiting(reason) => {
+                waiting += 1;
+                first.get_or_insert(reason);
+            }
             failed @ Verdict::Failed(_) => return failed,
         }
     }
-    if reasons.is_empty() {
-        return Verdict::Ready(format!("{ready} ready"));
+    match first {
+        None => Verdict::Ready(format!("{ready} ready")),
+        Some(reason) if waiting == 1 => Verdict::Waiting(reason),
+        Some(reason) => Verdict::Waiting(format!("{reason}; and {} more", waiting - 1)),
     }
-    let more = reasons.len().saturating_sub(3);
-    reasons.truncate(3);
-    let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
-    Verdict::Waiting(format!("{}{tail}", reasons.join("; ")))
 }
 
 fn ready(object: &Object, words: impl AsRef<str>) -> Verdict {

@@ -27,6 +27,9 @@ const RANKS: &[&[&str]] = &[
     ],
 ];
 
+/// The rank of everything that is not listed, custom kinds among it.
+pub const LAST: usize = RANKS.len();
+
 /// The rank of an object; lower is applied earlier.
 #[must_use]
 pub fn rank(object: &Object) -> usize {
@@ -73,6 +76,6 @@ mod tests {
         let object =
             &parse("m", "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: a}\n")
                 .unwrap()[0];
-        assert_eq!(rank(object), RANKS.len());
+        assert_eq!(rank(object), LAST);
     }
 }

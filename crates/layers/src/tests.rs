@@ -1,0 +1,168 @@
+//! A whole castle in the rehearsal datacenter: it rises, and a second run finds it standing and touches nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use castle_engine::survey::Surveyor;
+use castle_engine::{Outputs, Report, Runner, Stop};
+use castle_infisical::Credentials;
+use castle_journal::{Journals, Start};
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::spec::{ExtraLayer, Trust};
+use castle_model::{Event, EventKind, RunId, Spec};
+use castle_rehearsal::host::{Host, runtime};
+
+/// A rehearsal with journals in memory.
+struct Rehearsal {
+    host: Host,
+    spec: Arc<Spec>,
+    journals: Journals,
+    runs: usize,
+    events: Vec<Event>,
+}
+
+impl Rehearsal {
+    fn open(mut spec: Spec, seed: u64) -> Self {
+        let host = Host::open(None, &spec, seed).unwrap();
+        host.spawn_driver();
+        spec.platform.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        let journals = Journals::in_memory().unwrap();
+        Self { host, spec: Arc::new(spec), journals, runs: 0, events: Vec::new() }
+    }
+
+    async fn up(&mut self) -> Report {
+        self.runs += 1;
+        let world = self.host.world();
+        let (client_id, client_secret) = self.host.credentials();
+        let graph = crate::build(&self.spec, &world, Credentials { client_id, client_secret });
+        let outputs = Arc::<Outputs>::default();
+        let surveyor = Surveyor {
+            graph: &graph,
+            records: self.journals.records(),
+            outputs: outputs.clone(),
+            deadlines: &self.spec.deadlines,
+        };
+        let survey = surveyor.look().await;
+        let plan =
+            castle_plan::up(&self.spec.name, graph.decls(), &survey, &BTreeSet::new()).unwrap();
+        let run = RunId::new(format!("run-{}", self.runs));
+        let now = world.clock.now();
+        let start = Start {
+            run: run.clone(),
+            castle: self.spec.name.clone(),
+            direction: Direction::Up,
+            plan: plan.hash.clone(),
+            version: "test".into(),
+        };
+        self.journals.start_run(now, start).unwrap();
+        let (clock, events) = (world.clock.clone(), &mut self.events);
+        let runner = Runner {
+            graph: &graph,
+            plan: &plan,
+            journals: &mut self.journals,
+            outputs,
+            deadlines: &self.spec.deadlines,
+            now: Arc::new(move || clock.now()),
+            face: &mut |event| events.push(event.clone()),
+            told: 0,
+            run,
+            stop: Stop::default(),
+        };
+        let report = runner.run().await.unwrap();
+        let end = self.host.world().clock.now();
+        self.journals.end_run(end, report.outcome).ok();
+        report
+    }
+
+    fn changes(&self) -> u64 {
+        self.host.mutations().values().sum()
+    }
+}
+
+fn rises_and_stands(spec: Spec) {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut rehearsal = Rehearsal::open(spec, 7);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let handover = |e: &&Event| matches!(e.kind, EventKind::Handover { .. });
+        assert_eq!(rehearsal.events.iter().filter(handover).count(), 1);
+        assert!(rehearsal.changes() > 0);
+        let before = (rehearsal.changes(), rehearsal.host.requests().len());
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let after: Vec<String> = rehearsal.host.requests()[before.1..]
+            .iter()
+            .filter(|request| request.counted)
+            .map(|request| format!("{request:?}"))
+            .collect();
+        assert_eq!(
+            rehearsal.changes(),
+            before.0,
+            "a castle that stands is only looked at: {after:#?}"
+        );
+    });
+}
+
+#[test]
+fn the_example_castle() {
+    rises_and_stands(castle_config::example());
+}
+
+/// The example with this many machines of each kind.
+fn sized(control_planes: usize, workers: usize) -> Spec {
+    let mut spec = castle_config::example();
+    let kept: Vec<_> = spec
+        .control_planes()
+        .take(control_planes)
+        .chain(spec.workers().take(workers))
+        .cloned()
+        .collect();
+    spec.nodes = kept;
+    spec.storage.replicas = u32::try_from(workers).unwrap();
+    spec
+}
+
+#[test]
+fn one_control_plane_and_one_worker_with_a_layer_of_its_own() {
+    let mut spec = sized(1, 1);
+    let manifest = "\
+apiVersion: example.org/v1
+kind: Gauge
+metadata: {name: needle, namespace: metrics}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gauges.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: gauges, kind: Gauge}
+  versions: [{name: v1, served: true, storage: true}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: metrics}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: scraper, namespace: metrics}
+spec:
+  selector: {matchLabels: {app: scraper}}
+  template:
+    metadata: {labels: {app: scraper}}
+    spec: {containers: [{name: main, image: example.org/scraper:1}]}
+";
+    spec.layers.push(ExtraLayer {
+        name: "metrics".parse().unwrap(),
+        after: vec!["networking".parse().unwrap()],
+        manifests: [("metrics/all.yaml".to_owned(), manifest.to_owned())].into(),
+    });
+    rises_and_stands(spec);
+}
+
+#[test]
+fn one_control_plane_and_two_workers() {
+    rises_and_stands(sized(1, 2));
+}
