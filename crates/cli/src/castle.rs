@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_infisical::Credentials;
+use castle_layers::Credentials;
 use castle_model::{Spec, StepDecl};
 use castle_rehearsal::host::Host;
 

@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use castle_model::plan::Direction;
 
 /// Carries a command out.
-pub(crate) fn run(cli: Cli, settings: &Settings) -> Result<Exit, Problem> {
+pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
     let everywhere = &cli.everywhere;
     let which = project::find(everywhere.file.as_deref(), settings);
     match &cli.command {

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             "castle: internal error{place}; the step that met it is named in the report"
         ));
     }));
-    match commands::run(cli, &Settings::read()) {
+    match commands::run(&cli, &Settings::read()) {
         Ok(exit) => exit.into(),
         Err(problem) => {
             output::talk(&problem.to_string());

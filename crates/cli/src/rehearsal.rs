@@ -1,5 +1,6 @@
 //! Where a rehearsal lives on the disk, and the runtime whose time it owns.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use castle_model::Spec;
@@ -46,7 +47,7 @@ impl Rehearsal {
             }
         };
         if let Some(state) = &everywhere.state {
-            command.push_str(&format!(" --state {}", state.display()));
+            write!(command, " --state {}", state.display()).ok();
         }
         let state = match everywhere
             .state

@@ -71,7 +71,10 @@ impl Session<'_> {
         };
         let survey = tokio::select! {
             biased;
-            () = stop.asked(1) => return Ok(self.interrupted_early()),
+            () = stop.asked(1) => {
+                output::talk("interrupted before anything was done");
+                return Ok(Exit::Interrupted);
+            }
             survey = look(&surveyor, direction) => survey,
         };
         for (step, seen) in &survey {
@@ -218,11 +221,6 @@ impl Session<'_> {
                 ));
             }
         }
-    }
-
-    fn interrupted_early(&self) -> Exit {
-        output::talk("interrupted before anything was done");
-        Exit::Interrupted
     }
 
     fn now(&self) -> Moment {

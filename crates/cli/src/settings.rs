@@ -38,10 +38,6 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the surroundings. Called once, by `main`.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place where the environment enters"
-    )]
     pub(crate) fn read() -> Self {
         let environment = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))

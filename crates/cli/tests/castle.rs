@@ -1,4 +1,5 @@
 //! The program itself, as a user starts it: wiring, exit codes, crashes, refusals. One file per subject.
+#![expect(clippy::unwrap_used, reason = "in a test, what goes wrong must stop it at once")]
 
 #[path = "castle/context.rs"]
 mod context;

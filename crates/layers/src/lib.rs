@@ -16,7 +16,8 @@ pub mod storage;
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_infisical::Credentials;
+/// The machine identity that reads the secret source.
+pub use castle_infisical::Credentials;
 use castle_model::{Spec, StepDecl};
 use castle_wire::World;
 

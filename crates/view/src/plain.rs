@@ -8,6 +8,9 @@ use castle_model::{Change, Event, EventKind, StepId, Verb};
 use crate::progress::Progress;
 use crate::style::{Style, Tone, count};
 
+/// How many characters of a reason to wait a line shows.
+const REASON_SHOWN: usize = 110;
+
 /// A step's column is at most so wide; longer names push their own line to the right.
 const STEP_COLUMN: usize = 22;
 
@@ -35,7 +38,7 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
         }
         EventKind::StepStarted { step, verb, reason } => sheet.started(step, *verb, reason),
         EventKind::StepWaiting { step, reason } => {
-            Some(sheet.step(step, ".", &format!("waiting: {reason}"), Some(Tone::Wait)))
+            Some(sheet.step(step, ".", &format!("waiting: {}", brief(reason)), Some(Tone::Wait)))
         }
         EventKind::StepRetrying { step, failure, tries, delay_ms } => {
             let text = format!("{failure}; try {} in {}", tries + 1, length(*delay_ms));
@@ -149,6 +152,16 @@ impl Sheet<'_> {
     }
 }
 
+/// The beginning of a long reason, up to a word's end: it comes again with every change, and whole in the report.
+fn brief(reason: &str) -> String {
+    let cut = reason.char_indices().nth(REASON_SHOWN).map_or(reason.len(), |(at, _)| at);
+    if cut == reason.len() {
+        return reason.to_owned();
+    }
+    let end = reason[..cut].rfind(' ').unwrap_or(cut);
+    format!("{} …", &reason[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use castle_model::event::EventKind;
@@ -252,5 +265,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_at_a_word() {
+        assert_eq!(brief("short"), "short");
+        let long = "replica ".repeat(40);
+        let shown = brief(&long);
+        assert!(shown.ends_with("replica …") && shown.chars().count() < 115, "{shown}");
     }
 }

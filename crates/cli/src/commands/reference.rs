@@ -37,13 +37,9 @@ pub(crate) fn text() -> String {
 }
 
 fn section(page: &mut String, command: &mut clap::Command, path: &str) {
-    let help: String = command
-        .render_long_help()
-        .to_string()
-        .lines()
-        .map(|l| format!("{}\n", l.trim_end()))
-        .collect();
-    write!(page, "\n## `{path}`\n\n```text\n{}\n```\n", help.trim_end()).ok();
+    let help = command.render_long_help().to_string();
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    write!(page, "\n## `{path}`\n\n```text\n{}\n```\n", lines.join("\n")).ok();
     for inner in command.get_subcommands_mut() {
         if !inner.is_hide_set() && inner.get_name() != "help" {
             let path = format!("{path} {}", inner.get_name());

@@ -1,5 +1,6 @@
 //! What only a rehearsal can do: look at the datacenter itself, and throw it away.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use crate::args::Everywhere;
@@ -43,12 +44,9 @@ fn text(inventory: &Inventory) -> String {
         .map(|(name, ready)| format!("{name}: {}", if *ready { "Ready" } else { "NotReady" }));
     let mut page = String::new();
     let mut part = |title: &str, lines: Vec<String>| {
-        page.push_str(
-            &format!("{title}: {}\n", if lines.is_empty() { "none" } else { "" })
-                .replace(": \n", ":\n"),
-        );
+        writeln!(page, "{title}:{}", if lines.is_empty() { " none" } else { "" }).ok();
         for line in lines {
-            page.push_str(&format!("  {line}\n"));
+            writeln!(page, "  {line}").ok();
         }
     };
     part("guests", guests.collect());

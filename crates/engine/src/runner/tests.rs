@@ -265,7 +265,8 @@ async fn a_stop_lets_acts_end_drops_gates_and_starts_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_drops_everything_at_once_is_still_an_interruption() {
-    let mut bench = Bench::new(&[("gate", &[], Script::SlowGate), ("later", &["gate"], Script::Fine)]);
+    let mut bench =
+        Bench::new(&[("gate", &[], Script::SlowGate), ("later", &["gate"], Script::Fine)]);
     let stop = bench.stop.clone();
     let asks = async {
         pause_for(Duration::from_secs(1)).await;
