@@ -1,9 +1,8 @@
 //! Figures of the engine alone, measured by `crates/engine/examples/steps.rs`.
 //!
-//! The example prints one JSON object a line: `{"case": "no-op-1000", "seconds": 0.02, "fsyncs": 0}`, with the
-//! cases `no-op-1000`, `no-op-10000` (3 needs each) and `journaled-1000`.
+//! The example prints one JSON object a line: `{"case": "no-op steps", "steps": 1000, "milliseconds": 20, "syncs": 0}`,
+//! for `no-op steps` (1,000 and 10,000, three needs each, journal in memory) and `journaled steps` (1,000, on disk).
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -22,34 +21,36 @@ const JOURNALED: Bound = Bound::at_most("1,000 journaled steps", 0.4, "s");
 #[derive(Deserialize)]
 struct Line {
     case: String,
-    seconds: f64,
-    #[serde(default)]
-    fsyncs: u64,
+    steps: usize,
+    milliseconds: f64,
+    syncs: u64,
 }
 
 /// Runs the example and judges its figures.
 pub(crate) fn measure(root: &Path) -> Vec<Measure> {
     let lines = lines(root);
-    let figure = |case: &str| match &lines {
+    let figure = |case: &str, steps: usize| match &lines {
         Ok(lines) => {
-            lines.get(case).with_context(|| format!("{EXAMPLE} gave no figure for `{case}`"))
+            let found = lines.iter().find(|line| line.case == case && line.steps == steps);
+            found.with_context(|| format!("{EXAMPLE} gave no figure for {steps} {case}"))
         }
         Err(error) => bail!("{error:#}"),
     };
-    let plain = |case: &str| Ok((figure(case)?.seconds, String::new()));
-    let growth =
-        || Ok((figure("no-op-10000")?.seconds / figure("no-op-1000")?.seconds, String::new()));
-    let journaled =
-        || figure("journaled-1000").map(|line| (line.seconds, format!("{} fsyncs", line.fsyncs)));
+    let seconds =
+        |steps: usize| Ok((figure("no-op steps", steps)?.milliseconds / 1000.0, String::new()));
+    let growth = || Ok((seconds(10_000)?.0 / seconds(1_000)?.0, String::new()));
+    let journaled = figure("journaled steps", 1_000);
     vec![
-        THOUSAND.judge(plain("no-op-1000")),
-        TEN_THOUSAND.judge(plain("no-op-10000")),
+        THOUSAND.judge(seconds(1_000)),
+        TEN_THOUSAND.judge(seconds(10_000)),
         GROWTH.judge(growth()),
-        JOURNALED.judge(journaled()),
+        JOURNALED.judge(
+            journaled.map(|line| (line.milliseconds / 1000.0, format!("{} fsyncs", line.syncs))),
+        ),
     ]
 }
 
-fn lines(root: &Path) -> Result<BTreeMap<String, Line>> {
+fn lines(root: &Path) -> Result<Vec<Line>> {
     if !root.join(EXAMPLE).is_file() {
         bail!("there is no {EXAMPLE}");
     }
@@ -67,14 +68,11 @@ fn lines(root: &Path) -> Result<BTreeMap<String, Line>> {
     read(&talk::output(root, &words)?)
 }
 
-fn read(text: &str) -> Result<BTreeMap<String, Line>> {
-    let mut lines = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let line: Line =
-            serde_json::from_str(line).with_context(|| format!("understanding `{line}`"))?;
-        lines.insert(line.case.clone(), line);
-    }
-    Ok(lines)
+fn read(text: &str) -> Result<Vec<Line>> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| serde_json::from_str(line).with_context(|| format!("understanding `{line}`")))
+        .collect()
 }
 
 #[cfg(test)]
@@ -83,10 +81,13 @@ mod tests {
 
     #[test]
     fn the_lines_of_the_example_are_read() {
-        let text = "{\"case\": \"no-op-1000\", \"seconds\": 0.5}\n{\"case\":\"journaled-1000\",\"seconds\":1,\"fsyncs\":7}\n";
+        let text =
+            r#"{"case": "journaled steps", "steps": 1000, "milliseconds": 12.5, "syncs": 7}"#;
         let lines = read(text).unwrap();
-        assert!((lines["no-op-1000"].seconds - 0.5).abs() < f64::EPSILON);
-        assert_eq!(lines["journaled-1000"].fsyncs, 7);
+        assert_eq!(
+            (lines[0].case.as_str(), lines[0].steps, lines[0].syncs),
+            ("journaled steps", 1000, 7)
+        );
         assert!(read("1,000 steps: fast\n").is_err());
     }
 
