@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! secrets/read ─▶ inventory ─▶ preflight ─▶ secrets/escrow ─┐
-//!                                  └─▶ image ───────────────┴▶ vm/N ─▶ config/N ─▶ bootstrap ─▶ etcd ─┐
-//!                                                                                     └─▶ vip ─▶ access ─▶ nodes
+//!                                  └─▶ image ───────────────┴▶ vm/N ─▶ boot/N ─▶ config/N ─▶ bootstrap ─▶ etcd
+//!                                                                                                └─▶ vip ─▶ access ─▶ nodes
 //! ```
 
 pub mod cluster;

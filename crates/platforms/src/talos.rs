@@ -27,6 +27,8 @@ mod boot;
 mod bootstrap;
 mod config;
 mod etcd;
+#[cfg(test)]
+mod tests;
 mod vip;
 
 /// The step that waits for one machine to answer at its address.

@@ -297,6 +297,12 @@ impl Talos {
         }
     }
 
+    /// How many etcds there are for a cluster of this id; more than one is a split brain.
+    #[must_use]
+    pub fn etcds_of(&self, cluster: &str) -> usize {
+        self.etcds.values().filter(|etcd| etcd.cluster == cluster).count()
+    }
+
     /// Names of the machines that run, by their VM.
     #[must_use]
     pub fn inventory(&self) -> BTreeMap<u32, String> {

@@ -1,0 +1,221 @@
+//! The whole platform raised against the rehearsal: whole, twice, killed on the way, with a ghost in its place.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use castle_engine::survey::Surveyor;
+use castle_engine::{Graph, Outputs, Report, Runner, Step, Stop};
+use castle_journal::{Journals, MemoryDisk, Start};
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::spec::Trust;
+use castle_model::{Event, Observed, RunId, Secret, VmId};
+use castle_proxmox::Proxmox;
+use castle_rehearsal::host::Host;
+use tokio::time::timeout;
+
+use super::*;
+use crate::handed::{SECRETS, SecretValues};
+use crate::proxmox::image::volume;
+
+/// A castle, the datacenter that it stands in, its life and our state.
+struct Bench {
+    host: Host,
+    spec: Arc<Spec>,
+    life: Life,
+    disk: MemoryDisk,
+    runs: u32,
+}
+
+/// Stands for the secrets layer: it gives what that layer would have read.
+struct Given(SecretValues, Life);
+
+#[async_trait]
+impl Step for Given {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        cx.outputs().put(&SECRETS, self.0.clone());
+        cx.outputs().put(&LIFE, self.1.clone());
+        Ok(Observed::right("given"))
+    }
+
+    async fn gate(&self, _cx: &Context) -> Result<String, Failure> {
+        Ok("given".to_owned())
+    }
+}
+
+impl Bench {
+    fn new(seed: u64, control_planes: usize, workers: usize) -> Self {
+        let mut spec = castle_config::example();
+        let (mut planes, mut others) = (0, 0);
+        spec.nodes.retain(|node| {
+            let (seen, most) = match node.role {
+                Role::ControlPlane => (&mut planes, control_planes),
+                Role::Worker => (&mut others, workers),
+            };
+            *seen += 1;
+            *seen <= most
+        });
+        let host = Host::open(None, &spec, seed).unwrap();
+        spec.platform.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        host.spawn_driver();
+        let life = Life::begin(&host.world()).unwrap();
+        Self { host, spec: Arc::new(spec), life, disk: MemoryDisk::new(), runs: 0 }
+    }
+
+    fn graph(&self) -> Graph {
+        let (id, secret) = self.token();
+        let platform = &self.spec.platform;
+        let values = SecretValues(BTreeMap::from([
+            (platform.token_id.0.clone(), id),
+            (platform.token_secret.0.clone(), secret),
+        ]));
+        let mut graph = Graph::new();
+        for step in [ids::secrets_read(), ids::secrets_escrow()] {
+            let decl = StepDecl::new(step, "given", "read");
+            graph.add(decl, Given(values.clone(), self.life.clone()));
+        }
+        crate::build(&mut graph, &self.spec, &self.host.world());
+        graph.check().unwrap();
+        graph
+    }
+
+    async fn up(&mut self) -> Report {
+        self.runs += 1;
+        let graph = self.graph();
+        let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
+        let outputs = Arc::<Outputs>::default();
+        let surveyor = Surveyor {
+            graph: &graph,
+            records: journals.records(),
+            outputs: outputs.clone(),
+            deadlines: &self.spec.deadlines,
+        };
+        let survey = surveyor.look().await;
+        let castle = &self.spec.name;
+        let plan = castle_plan::up(castle, graph.decls(), &survey, &BTreeSet::new()).unwrap();
+        let run = RunId::new(format!("r{}", self.runs));
+        let clock = self.host.clock();
+        let start = Start {
+            run: run.clone(),
+            castle: castle.clone(),
+            direction: Direction::Up,
+            plan: plan.hash.clone(),
+            version: "0".to_owned(),
+        };
+        journals.start_run(clock.now(), start).unwrap();
+        Runner {
+            graph: &graph,
+            plan: &plan,
+            journals: &mut journals,
+            outputs,
+            deadlines: &self.spec.deadlines,
+            now: Arc::new(move || clock.now()),
+            face: &mut |_: &Event| (),
+            told: 0,
+            run,
+            stop: Stop::default(),
+        }
+        .run()
+        .await
+        .unwrap()
+    }
+
+    /// Somebody's VM with the same image and the address of one of our nodes.
+    async fn squat(&self, node: &NodeSpec) {
+        let (id, secret) = self.token();
+        let platform = &self.spec.platform;
+        let token = (&id, &secret);
+        let proxmox =
+            Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, token).unwrap();
+        let disk = format!("local-lvm:0,import-from={}", volume(&self.spec).unwrap());
+        let theirs = [
+            ("vmid", "150".to_owned()),
+            ("name", "ghost".to_owned()),
+            ("memory", "2048".to_owned()),
+            ("scsi0", disk),
+            ("ide2", "local-lvm:cloudinit".to_owned()),
+            ("net0", "virtio,bridge=vmbr0".to_owned()),
+            ("ipconfig0", format!("ip={}/24,gw=192.168.1.1", node.address)),
+            ("boot", "order=scsi0".to_owned()),
+        ];
+        proxmox.create_vm("pve", &theirs).await.unwrap();
+        tokio::time::advance(Duration::from_secs(30)).await;
+        proxmox.start("pve", VmId(150)).await.unwrap();
+        tokio::time::advance(Duration::from_mins(1)).await;
+    }
+
+    fn token(&self) -> (Secret, Secret) {
+        self.host.read(|world| {
+            let birth = &world.birth.proxmox;
+            (Secret::new(birth.token_id.clone()), Secret::new(birth.token_secret.clone()))
+        })
+    }
+
+    fn etcds(&self) -> usize {
+        self.host.read(|world| world.talos.etcds_of(&self.life.bundle.cluster_id))
+    }
+
+    fn mutations(&self, server: &str) -> u64 {
+        self.host.mutations().get(server).copied().unwrap_or(0)
+    }
+}
+
+fn assert_done(report: &Report) {
+    assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+}
+
+#[tokio::test(start_paused = true)]
+async fn castles_of_every_shape_rise_and_are_left_alone() {
+    for (control_planes, workers) in [(1, 1), (1, 2), (3, 2)] {
+        let mut bench = Bench::new(1, control_planes, workers);
+        assert_done(&bench.up().await);
+        assert_eq!(bench.etcds(), 1);
+        let machines = u64::try_from(control_planes + workers).unwrap();
+        assert_eq!(bench.mutations("talos"), machines + 1, "one config each, one bootstrap");
+        let before = bench.host.mutations();
+        assert_done(&bench.up().await);
+        // The state folder is lost: everything is found again.
+        bench.disk = MemoryDisk::new();
+        assert_done(&bench.up().await);
+        assert_eq!(bench.host.mutations(), before, "nothing was touched again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_killed_anywhere_never_splits_the_brain() {
+    let mut kills = 0;
+    for number in 0..14 {
+        let mut bench = Bench::new(number, 3, 1);
+        let moment = Duration::from_millis(28_000 + number * 4_700);
+        kills += u32::from(timeout(moment, bench.up()).await.is_err());
+        // Every other time the state is lost with the process.
+        if number % 2 == 1 {
+            bench.disk = MemoryDisk::new();
+        }
+        let report = bench.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{moment:?}: {:#?}", report.failures);
+        assert_eq!(bench.etcds(), 1, "after a kill at {moment:?}");
+        // A bootstrap that was accepted and not seen to its end is asked for again, on the same machine.
+        assert!(matches!(bench.mutations("talos"), 5 | 6), "after a kill at {moment:?}");
+    }
+    assert!(kills >= 10, "only {kills} runs were killed before their end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_not_our_vm_gets_no_config() {
+    let mut bench = Bench::new(2, 1, 1);
+    let first = bench.spec.nodes[0].clone();
+    // Killed when the VMs are made; then somebody else's machine takes the address of the first.
+    assert!(timeout(Duration::from_secs(22), bench.up()).await.is_err());
+    bench.squat(&first).await;
+    let report = bench.up().await;
+    assert!(report.failures.contains_key(&boot_id(&first)), "{:#?}", report.failures);
+    let failure = &report.failures[&boot_id(&first)];
+    assert_eq!(failure.class, Class::Conflict, "{failure:?}");
+    assert!(failure.evidence.as_ref().unwrap().contains("SMBIOS UUID"), "{failure:?}");
+    assert_eq!(report.not_run[&ids::config(&first)], Some(boot_id(&first)));
+    assert_eq!(bench.mutations("talos"), 1, "only the worker got its config");
+    assert_eq!(bench.etcds(), 0);
+}
