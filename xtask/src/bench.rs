@@ -106,14 +106,17 @@ struct Metadata {
     target_directory: PathBuf,
 }
 
-/// Builds, measures, reports.
-pub(crate) fn run() -> Result<bool> {
+/// Builds, unless a binary is given; measures; reports.
+pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     let root = tree::root()?;
-    if !talk::runs(&root, &["cargo", "build", "--release", "--locked", "--package", "castle"])? {
-        bail!("the release build failed, so there is nothing to measure");
-    }
     let target = target_folder(&root)?;
-    let mut measures = process::measure(&target.join("release/castle"));
+    let castle = match binary {
+        Some(binary) => {
+            fs::canonicalize(binary).with_context(|| format!("finding {}", binary.display()))?
+        }
+        None => build(&root, &target)?,
+    };
+    let mut measures = process::measure(&castle);
     measures.extend(engine::measure(&root));
     let rows: Vec<_> = measures.iter().map(Measure::row).collect();
     say(&table(&["case", "bound", "measured", "verdict", "note"], &rows));
@@ -131,6 +134,13 @@ pub(crate) fn run() -> Result<bool> {
         report.display()
     ));
     Ok(true)
+}
+
+fn build(root: &Path, target: &Path) -> Result<PathBuf> {
+    if !talk::runs(root, &["cargo", "build", "--release", "--locked", "--package", "castle"])? {
+        bail!("the release build failed, so there is nothing to measure");
+    }
+    Ok(target.join("release/castle"))
 }
 
 /// Where cargo builds.

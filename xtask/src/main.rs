@@ -23,7 +23,8 @@ usage: cargo xtask <verb>
   test      format, lints, tidy and the whole test suite, in this order; stops at the first failure
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
-  bench     builds the release binary and measures it; prints a table, writes bench.json into the target folder
+  bench     builds the release binary (or takes the one named) and measures it; prints a table, writes
+            bench.json into the target folder
   release   builds the fully static binary and proves that it is static";
 
 fn main() -> ExitCode {
@@ -32,7 +33,8 @@ fn main() -> ExitCode {
         ["test"] => suite::run(),
         ["tidy"] => tidy::run(),
         ["docs"] => generate::run(),
-        ["bench"] => bench::run(),
+        ["bench"] => bench::run(None),
+        ["bench", binary] => bench::run(Some(binary.as_ref())),
         ["release"] => release::run(),
         _ => {
             say(USAGE);

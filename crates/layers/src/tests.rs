@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Outputs, Report, Runner, Stop};
@@ -10,8 +11,9 @@ use castle_journal::{Journals, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::{ExtraLayer, Trust};
-use castle_model::{Event, EventKind, RunId, Spec};
+use castle_model::{Event, EventKind, Failure, RunId, Spec, StepId};
 use castle_rehearsal::host::{Host, runtime};
+use tokio::time::timeout;
 
 /// A rehearsal with journals in memory.
 struct Rehearsal {
@@ -165,4 +167,83 @@ spec:
 #[test]
 fn one_control_plane_and_two_workers() {
     rises_and_stands(sized(1, 2));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    let trace = |seed: u64| {
+        let runtime = runtime().unwrap();
+        runtime.block_on(async {
+            let mut rehearsal = Rehearsal::open(sized(1, 1), seed);
+            rehearsal.up().await;
+            rehearsal.host.trace_hash()
+        })
+    };
+    let first = trace(3);
+    assert_eq!(trace(3), first);
+    assert_ne!(trace(4), first);
+}
+
+#[test]
+fn a_run_that_is_killed_among_the_cluster_layers_is_taken_up_again() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 5);
+        let mut kills = 0;
+        let report = loop {
+            let life = Duration::from_secs(if kills == 0 { 80 } else { 7 });
+            match timeout(life, rehearsal.up()).await {
+                Ok(report) => break report,
+                Err(_) => kills += 1,
+            }
+            rehearsal.journals = Journals::in_memory().unwrap();
+        };
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        assert!(kills > 3, "killed only {kills} times");
+        let before = rehearsal.changes();
+        assert_eq!(rehearsal.up().await.outcome, RunOutcome::Done);
+        assert_eq!(rehearsal.changes(), before);
+    });
+}
+
+/// Raises a castle that cannot rise whole, and gives the steps that failed, with why and the last evidence.
+fn failures_of(spec: Spec) -> Vec<String> {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut rehearsal = Rehearsal::open(spec, 2);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Failed);
+        let told = |(step, failure): (&StepId, &Failure)| {
+            let evidence = failure.evidence.as_deref().unwrap_or("-");
+            format!("{step}: {} ({evidence})", failure.why)
+        };
+        report.failures.iter().map(told).collect()
+    })
+}
+
+#[test]
+fn nodes_without_iscsi_are_named_by_the_storage_layer_alone() {
+    let mut spec = sized(1, 1);
+    spec.platform.extensions.retain(|extension| !extension.contains("iscsi"));
+    let failures = failures_of(spec);
+    assert_eq!(failures.len(), 1, "{failures:#?}");
+    assert!(failures[0].starts_with("storage/volume: not so after "), "{failures:#?}");
+    assert!(failures[0].contains("iscsiadm: executable file not found"), "{failures:#?}");
+}
+
+#[test]
+fn a_branch_that_is_not_there_is_said_in_the_repositorys_words() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 2);
+        // The repository was there before; only then the castle file names another branch.
+        let mut spec = (*rehearsal.spec).clone();
+        spec.gitops.branch = "nowhere".into();
+        rehearsal.spec = Arc::new(spec);
+        let report = rehearsal.up().await;
+        let failed: Vec<&str> = report.failures.keys().map(StepId::as_str).collect();
+        assert_eq!(failed, ["gitops/source"], "{:#?}", report.failures);
+        let blocked: Vec<&str> = report.not_run.keys().map(StepId::as_str).collect();
+        assert_eq!(blocked, ["gitops/convergence", "gitops/handover"]);
+    });
 }

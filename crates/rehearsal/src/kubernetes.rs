@@ -8,6 +8,7 @@ mod admission;
 mod birth;
 mod flux;
 mod kinds;
+mod life;
 mod longhorn;
 mod merge;
 mod network;

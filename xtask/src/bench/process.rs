@@ -21,6 +21,9 @@ const STARTS: usize = 200;
 const RERUNS: usize = 20;
 const BRING_UPS: usize = 20;
 
+/// Milliseconds of a tick in which Linux counts processor time for programs.
+const TICK: f64 = 10.0;
+
 /// What a pipe holds by default; one more byte makes its writer wait.
 const PIPE: usize = 65_536;
 
@@ -92,22 +95,29 @@ fn settled_peak(process: u32) -> Result<u64> {
 fn rerun(castle: &Path) -> Result<(f64, String)> {
     let folder = tempfile::tempdir().context("making a folder for the state")?;
     timed(&mut up(castle, folder.path())).context("the first `up`, which the re-runs follow")?;
+    let before = processor_time()?;
     let mut took = Vec::new();
     for _ in 0..RERUNS {
         took.push(milliseconds(timed(&mut up(castle, folder.path()))?));
     }
+    let each = (processor_time()? - before) / f64::from(u32::try_from(RERUNS)?);
     let median = median(took).context("no run was made")?;
-    Ok((median, format!("whole process, median of {RERUNS}")))
+    Ok((median, format!("whole process, median of {RERUNS}; {each:.0} ms of processor each")))
 }
 
 fn rises(castle: &Path) -> Result<(f64, String)> {
-    let mut total = Duration::ZERO;
+    let (before, mut total) = (processor_time()?, Duration::ZERO);
     for _ in 0..BRING_UPS {
         let folder = tempfile::tempdir().context("making a folder for the state")?;
         total += timed(&mut up(castle, folder.path()))?;
     }
-    let rate = 1.0 / (total.as_secs_f64() / f64::from(u32::try_from(BRING_UPS)?));
-    Ok((rate, format!("whole process, fresh state, {BRING_UPS} times")))
+    let count = f64::from(u32::try_from(BRING_UPS)?);
+    let each = (processor_time()? - before) / count;
+    let rate = count / total.as_secs_f64();
+    Ok((
+        rate,
+        format!("whole process, fresh state, {BRING_UPS} times; {each:.0} ms of processor each"),
+    ))
 }
 
 /// `castle up` of the embedded example at full speed.
@@ -134,6 +144,21 @@ fn timed(command: &mut Command) -> Result<Duration> {
     Ok(took)
 }
 
+/// Processor time of all children so far, in milliseconds: on a busy machine it tells cost from waiting.
+fn processor_time() -> Result<f64> {
+    let text = fs::read_to_string("/proc/self/stat").context("reading our own figures")?;
+    children_ticks(&text)
+        .map(|ticks| f64::from(ticks) * TICK)
+        .context("understanding our own figures")
+}
+
+/// User and system ticks of the children: fields 16 and 17, counted from the name in parentheses, which is field 2.
+fn children_ticks(stat: &str) -> Option<u32> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index)?.parse::<u32>().ok();
+    Some(ticks(13)? + ticks(14)?)
+}
+
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
@@ -141,4 +166,16 @@ fn milliseconds(duration: Duration) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "sizes of programs are far below 2^52 bytes")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ticks_of_children_are_found() {
+        let stat = "42 (a (b) c) R 1 2 3 4 5 6 7 8 9 10 11 12 130 140 15";
+        assert_eq!(children_ticks(stat), Some(270));
+        assert_eq!(children_ticks("42 (a) R 1"), None);
+    }
 }

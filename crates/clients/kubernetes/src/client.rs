@@ -395,3 +395,6 @@ fn told_apart(doing: &str, error: kube::Error) -> KubeError {
 fn object(doing: &str, value: Value) -> Result<Object, KubeError> {
     Object::new(value).map_err(|why| KubeError::Reply { doing: doing.to_owned(), why })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The client against a server that answers from a script: what is asked, and what becomes of the answers.
+
+use std::collections::VecDeque;
+
+use http::Response;
+use kube::client::Body;
+use serde_json::json;
+
+use super::*;
+use crate::follow::Place;
+
+type Script = Arc<Mutex<(VecDeque<(u16, String)>, Vec<String>)>>;
+
+/// A client whose server gives these answers, one after the other, and then hangs.
+fn scripted(answers: &[(u16, String)]) -> (Kubernetes, Script) {
+    let script: Script = Arc::new(Mutex::new((answers.iter().cloned().collect(), Vec::new())));
+    let server = script.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let answer = {
+            let mut script = server.lock().unwrap();
+            script.1.push(format!("{} {}", request.method(), request.uri()));
+            script.0.pop_front()
+        };
+        async move {
+            let Some((status, text)) = answer else { std::future::pending().await };
+            let response = Response::builder().status(status).body(Body::from(text.into_bytes()));
+            Ok::<_, tower::BoxError>(response.unwrap())
+        }
+    });
+    let client = Kubernetes {
+        client: kube::Client::new(service, "default"),
+        server: "https://test".into(),
+        kinds: Arc::default(),
+    };
+    (client, script)
+}
+
+fn discovery() -> (u16, String) {
+    (200, json!({"resources": [{"name": "pods", "kind": "Pod", "namespaced": true}]}).to_string())
+}
+
+fn status(code: u16, message: &str) -> (u16, String) {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message, "reason": ""});
+    (code, status.to_string())
+}
+
+fn pod(name: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "a"}})
+}
+
+fn list(names: &[&str], version: &str) -> (u16, String) {
+    let items: Vec<_> =
+        names.iter().map(|n| json!({"metadata": {"name": n, "namespace": "a"}})).collect();
+    (200, json!({"metadata": {"resourceVersion": version}, "items": items}).to_string())
+}
+
+fn asked(script: &Script) -> Vec<String> {
+    script.lock().unwrap().1.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_are_asked_for_once_and_missing_things_are_none() {
+    let id = ObjectId::namespaced("v1", "Pod", "a", "x");
+    let (client, script) =
+        scripted(&[discovery(), status(404, "pods \"x\" not found"), (200, pod("x").to_string())]);
+    assert!(client.get(&id).await.unwrap().is_none());
+    assert_eq!(client.get(&id).await.unwrap().unwrap().name(), "x");
+    assert_eq!(
+        asked(&script),
+        ["GET /api/v1", "GET /api/v1/namespaces/a/pods/x", "GET /api/v1/namespaces/a/pods/x"]
+    );
+    let (client, _) = scripted(&[status(404, "the server could not find the requested resource")]);
+    let pool = ObjectId::namespaced("metallb.io/v1beta1", "IPAddressPool", "a", "x");
+    assert!(
+        client.get(&pool).await.unwrap().is_none(),
+        "without its kind an object cannot be there"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_is_forced_under_our_name_and_refusals_have_their_class() {
+    let object = Object::new(pod("x")).unwrap();
+    let race = "Internal error occurred: failed calling webhook \"x\": failed to call webhook: Post \"https://a\": dial tcp 10.96.0.9:443: connect: connection refused";
+    let (client, script) = scripted(&[discovery(), status(500, race)]);
+    let failure = client.apply(&object, Mode::DryRun).await.unwrap_err().failure();
+    assert_eq!(
+        (failure.class, failure.what.as_str(), failure.why.as_str()),
+        (castle_model::Class::Transient, "try out Pod a/x", race)
+    );
+    assert_eq!(
+        asked(&script)[1],
+        "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=true&dryRun=All"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up() {
+    let (client, _) = scripted(&[]);
+    let error = client.version().await.unwrap_err();
+    assert!(matches!(error, KubeError::Deadline { .. }), "{error}");
+    assert_eq!(error.class(), castle_model::Class::Transient);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_survives_ended_and_outdated_watches() {
+    let line = |kind: &str, object: serde_json::Value| {
+        json!({"type": kind, "object": object}).to_string() + "\n"
+    };
+    let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "message": "too old resource version", "reason": "Expired"});
+    let first = line("ADDED", pod("y"))
+        + &line("DELETED", pod("x"))
+        + &line(
+            "BOOKMARK",
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"resourceVersion": "9"}}),
+        );
+    let (client, script) = scripted(&[
+        discovery(),
+        list(&["x"], "5"),
+        (200, first),
+        list(&["y", "z"], "12"),
+        (200, line("ERROR", gone)),
+        list(&["z"], "20"),
+    ]);
+    let names = |follow: &crate::Follow| -> Vec<String> {
+        follow.objects().keys().map(|id| id.name.clone()).collect()
+    };
+    let mut follow =
+        client.follow(vec![Place::within("v1", "Pod", "a").only("app=web")]).await.unwrap();
+    assert_eq!(names(&follow), ["x"]);
+    follow.changed().await.unwrap();
+    assert_eq!(names(&follow), ["x", "y"]);
+    follow.changed().await.unwrap();
+    assert_eq!(names(&follow), ["y"]);
+    follow.changed().await.unwrap();
+    assert_eq!(names(&follow), ["y", "z"], "an ended watch is listed and begun anew");
+    timeout(Duration::from_secs(1), follow.changed()).await.unwrap_err();
+    assert_eq!(names(&follow), ["z"], "an outdated one too");
+    assert_eq!(
+        asked(&script)[2],
+        "GET /api/v1/namespaces/a/pods?watch=true&allowWatchBookmarks=true&labelSelector=app%3Dweb&resourceVersion=5"
+    );
+}
