@@ -122,6 +122,7 @@ impl Session<'_> {
                 word(direction)
             ))
         })?;
+        root.journals_mut().compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
         let surveyor = Surveyor {
             graph: &graph,
             records: root.journals().records(),

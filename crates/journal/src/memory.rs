@@ -104,7 +104,7 @@ impl Disk for MemoryDisk {
     }
 
     fn length(&mut self, name: &str) -> io::Result<u64> {
-        Ok(self.content(name).map_or(0, |bytes| bytes.len() as u64))
+        Ok(self.platter().files.get(name).map_or(0, |content| content.bytes.len() as u64))
     }
 
     fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
