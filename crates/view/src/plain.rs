@@ -38,6 +38,8 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
         }
         EventKind::StepStarted { step, verb, reason } => sheet.started(step, *verb, reason),
         EventKind::StepWaiting { step, reason } => {
+            // The same kind of reason with another number is no news; `status` and JSON have each of them.
+            progress.steps.get(step).filter(|s| s.news)?;
             Some(sheet.step(step, ".", &format!("waiting: {}", brief(reason)), Some(Tone::Wait)))
         }
         EventKind::StepRetrying { step, failure, tries, delay_ms } => {

@@ -66,6 +66,8 @@ pub struct StepProgress {
     pub started: Option<Moment>,
     /// What it waits for, and since when.
     pub waiting: Option<(String, Moment)>,
+    /// Whether the last reason to wait is of another kind than the one before, and not only another number or name.
+    pub news: bool,
     /// Tries that met a transient failure.
     pub retries: u32,
     /// What it did.
@@ -228,6 +230,7 @@ impl StepProgress {
             verb: None,
             started: None,
             waiting: None,
+            news: false,
             retries: 0,
             change: None,
             took_ms: None,
@@ -251,6 +254,8 @@ impl StepProgress {
             }
             EventKind::StepWaiting { reason, .. } => {
                 self.status = StepStatus::Waiting;
+                self.news =
+                    self.waiting.as_ref().is_none_or(|(last, _)| shape(last) != shape(reason));
                 self.waiting = Some((reason.clone(), at));
             }
             EventKind::StepRetrying { tries, .. } => self.retries = *tries,
@@ -282,5 +287,29 @@ impl StepProgress {
         self.started.get_or_insert(Moment(at.0.saturating_sub(took_ms)));
         self.took_ms = Some(took_ms);
         self.waiting = None;
+    }
+}
+/// The kind of a reason: its first clause, with everything that looks like a name or a number masked.
+fn shape(reason: &str) -> String {
+    let clause = reason.split(';').next().unwrap_or_default();
+    let named = |word: &&str| word.contains(|c: char| c.is_ascii_digit() || "./-:".contains(c));
+    let words: Vec<&str> =
+        clause.split(' ').map(|word| if named(&word) { "*" } else { word }).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shape;
+
+    #[test]
+    fn another_number_or_name_is_no_news() {
+        let same = |one: &str, other: &str| shape(one) == shape(other);
+        assert!(same(
+            "Deployment a/b has 0 of 3 replicas; and 1 more",
+            "Deployment c/d has 2 of 3 replicas"
+        ));
+        assert!(same("answered 2 of 5 times in a row", "answered 3 of 5 times in a row"));
+        assert!(!same("connection refused at 10.0.0.1:6443", "answered 1 of 5 times in a row"));
     }
 }
