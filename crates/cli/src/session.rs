@@ -20,7 +20,7 @@ use crate::face::Face;
 use crate::output;
 use crate::rehearsal::{Rehearsal, rehearse};
 use crate::settings::Settings;
-use crate::signals::Signals;
+use crate::signals::{Signals, survive_hangup};
 
 /// Everything that one run holds.
 pub(crate) struct Session<'a> {
@@ -48,6 +48,7 @@ impl Session<'_> {
         args: &Run,
         root: StateRoot,
     ) -> Result<Exit, Problem> {
+        let _hangup = survive_hangup()?;
         let graph = castle::graph(&self.rehearsal.spec, self.host)?;
         let run = next_run(root.journals().records(), self.now());
         let face = Face::new(self.json, self.settings, graph.decls());
@@ -379,5 +380,28 @@ fn exit_of(report: &Report, left: &[(StepId, String)]) -> Exit {
         RunOutcome::Failed => Exit::Failed,
         RunOutcome::Done if !left.is_empty() => Exit::Leftovers,
         RunOutcome::Done => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_exit_code_tells_the_truth() {
+        let report = |outcome| Report {
+            outcome,
+            done: 0,
+            failures: BTreeMap::new(),
+            not_run: BTreeMap::new(),
+            syncs: 0,
+        };
+        let left = [(StepId::new("platform", "image"), "image".to_owned())];
+        assert_eq!(exit_of(&report(RunOutcome::Done), &[]), Exit::Done);
+        assert_eq!(exit_of(&report(RunOutcome::Done), &left), Exit::Leftovers);
+        assert_eq!(exit_of(&report(RunOutcome::Failed), &left), Exit::Failed);
+        assert_eq!(exit_of(&report(RunOutcome::Interrupted), &left), Exit::Interrupted);
     }
 }
