@@ -5,7 +5,9 @@ use std::ops::Range;
 use castle_model::secret::REDACTED;
 use serde::Serialize;
 
+use crate::codes::explain;
 use crate::limits::MAX_FINDINGS;
+use crate::mask::assigned;
 use crate::scan::boundary;
 use crate::secrets::find_secrets;
 
@@ -125,6 +127,9 @@ impl Finding {
             for (range, _) in find_secrets(text).into_iter().rev() {
                 text.replace_range(range, REDACTED);
             }
+            for range in assigned(text).into_iter().rev() {
+                text.replace_range(range, REDACTED);
+            }
             if text.len() > SENTENCE_MAX {
                 text.truncate(boundary(text, SENTENCE_MAX));
                 text.push('…');
@@ -133,6 +138,18 @@ impl Finding {
                 *text = text.replace(char::is_control, "\u{fffd}");
             }
         }
+    }
+
+    /// Leaves nothing in it that may repeat the value at its place, unless the code alone says that it repeats none.
+    fn seal(&mut self) {
+        if matches!(self.code, "C0301" | "C0302" | "C0303" | "C0304" | "C0305") {
+            return;
+        }
+        explain(self.code).unwrap_or("This is wrong.").clone_into(&mut self.title);
+        self.notes =
+            vec!["the name of the setting sounds like a secret, so nothing of it is shown".into()];
+        self.help = None;
+        self.secret = true;
     }
 
     /// Forbids to print what stands at the place.
@@ -162,6 +179,16 @@ impl Findings {
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// How many there are, for [`Findings::seal`].
+    pub(crate) fn mark(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Seals every finding since the mark: they concern a value that may be a secret.
+    pub(crate) fn seal(&mut self, mark: usize) {
+        self.list.iter_mut().skip(mark).for_each(Finding::seal);
     }
 
     /// Whether a spec may not be given out.
