@@ -43,9 +43,34 @@ pub enum HostError {
     /// Its folder cannot be used.
     #[error("the rehearsal's world cannot be opened")]
     Store(#[from] StoreError),
+    /// Its log could not be written: nobody may speak for it any more.
+    #[error("the rehearsal's world can not be kept any more")]
+    Ended(#[source] Arc<StoreError>),
     /// The certificates of its servers cannot be made.
     #[error("the certificates of the rehearsal's servers cannot be made")]
     Tls(#[from] tls::IdentityError),
+}
+
+impl HostError {
+    /// Whether another process hosts the world.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        matches!(self.store(), Some(StoreError::Locked { .. }))
+    }
+
+    /// What to do next, where throwing the world away is not it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        self.store().and_then(StoreError::hint)
+    }
+
+    fn store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Ended(error) => Some(error),
+            Self::Tls(_) => None,
+        }
+    }
 }
 
 /// The runtime that a rehearsal lives on: one thread, and a clock that jumps when nothing is left to do.
@@ -79,13 +104,31 @@ impl Host {
                 (Some(store), datacenter)
             }
         };
+        Self::over(datacenter, store, spec)
+    }
+
+    /// Hosts the world in a folder for somebody who only looks: nothing is written, neither now nor by closing,
+    /// and no lock is taken or heeded. What happens meanwhile happens in memory; so does a world that is not
+    /// there yet.
+    ///
+    /// Must be called on the runtime that the rehearsal runs on.
+    ///
+    /// # Errors
+    /// If the folder is damaged, written by a newer castle, or cannot be read.
+    pub fn look(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
+        let found = folder.map(Store::look).transpose()?.flatten();
+        let datacenter = found.unwrap_or_else(|| Datacenter::new(Birth::of(spec, seed)));
+        Self::over(datacenter, None, spec)
+    }
+
+    fn over(datacenter: Datacenter, store: Option<Store>, spec: &Spec) -> Result<Self, HostError> {
         let wanted = Birth::of(spec, datacenter.birth.seed);
         let birth = datacenter.birth.lacks(&wanted).then(|| Box::new(wanted));
         let certificates = Certificates::new(datacenter.birth.seed)?;
         let shared = Shared::new(datacenter, store, certificates);
         shared.input(&Input::Open { birth });
-        if let Some(error) = shared.take_trouble() {
-            return Err(error.into());
+        if let Some(error) = shared.trouble() {
+            return Err(HostError::Ended(error));
         }
         let (seed, opens) = shared.read(|world| (world.birth.seed, world.opens));
         let entropy = Arc::new(HostEntropy::new(seed, opens));
@@ -190,12 +233,27 @@ impl Host {
         self.shared.spawn(shared::drive(self.shared.clone()));
     }
 
+    /// Waits until the world's log cannot be written any more, and says why. From then on nobody answers, so whoever
+    /// runs against this host should stop at once; without trouble it never ends.
+    pub fn trouble(&self) -> impl Future<Output = HostError> + Send + use<> {
+        let shared = self.shared.clone();
+        async move {
+            loop {
+                let failed = shared.failed();
+                if let Some(error) = shared.trouble() {
+                    return HostError::Ended(error);
+                }
+                failed.await;
+            }
+        }
+    }
+
     /// Ends the datacenter's day: the next process starts at this moment, and from a snapshot if much has happened.
     ///
     /// # Errors
     /// If it cannot be written now, or some input could not be written before.
     pub fn close(self) -> Result<(), HostError> {
-        Ok(self.shared.close()?)
+        self.shared.close().map_err(HostError::Ended)
     }
 }
 

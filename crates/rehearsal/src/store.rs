@@ -5,18 +5,22 @@
 //!   world.json          0600, a snapshot: one line about it, then the datacenter
 //!   world.log           0600, every input since: {"sum":"…","entry":{"v":1,"n":7,"at":1200,"input":…}}
 //! ```
-//! An input is written before its answer leaves. There is no fsync: a world need not survive its host.
+//! An input is written before its answer leaves. There is no fsync: a world need not survive its host. Whoever only
+//! looks takes no lock and writes nothing.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
 use crate::world::{Datacenter, FORMAT, Input};
+
+mod error;
+mod place;
+
+pub use error::{Holder, StoreError};
 
 const SNAPSHOT: &str = "world.json";
 const LOG: &str = "world.log";
@@ -33,46 +37,8 @@ const SNAPSHOT_EVERY: u64 = 5_000;
 /// A log so short at a clean end is left to the next reader: a snapshot costs more than replaying it.
 const SHORT: u64 = 64;
 
-/// Why a world cannot be opened or kept.
-#[derive(Debug, Error)]
-pub enum StoreError {
-    /// The operating system refused.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Another process hosts it.
-    #[error("the rehearsal's world in {path} is in use by {holder}")]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-        /// Who holds it.
-        holder: String,
-    },
-    /// A newer castle wrote it.
-    #[error("{path} has format {found}, this castle reads up to {FORMAT}")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// It is not what was written.
-    #[error("{path} is damaged at {place}: {why}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where in it.
-        place: String,
-        /// What is wrong.
-        why: String,
-    },
-}
+/// How often a look begins again because the host took a snapshot meanwhile.
+const LOOKS: u32 = 5;
 
 /// The open files of one world.
 #[derive(Debug)]
@@ -110,12 +76,7 @@ impl Store {
         folder: &Path,
         birth: impl FnOnce() -> Datacenter,
     ) -> Result<(Self, Datacenter), StoreError> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o700)))
-            .map_err(io_error("make the folder", folder))?;
+        place::make_folder(folder)?;
         let lock = lock(folder)?;
         let snapshot = read_snapshot(&folder.join(SNAPSHOT))?;
         let fresh = snapshot.is_none();
@@ -128,13 +89,13 @@ impl Store {
             ));
         }
         let (mut datacenter, number) = snapshot.unwrap_or_else(|| (birth(), 0));
-        let log = open_private(&log_path).map_err(io_error("open", &log_path))?;
+        let log = place::open(&log_path)?;
         let mut store =
             Self { folder: folder.to_owned(), log, number, snapshot_at: number, _lock: lock };
         if fresh {
             store.snapshot(&datacenter)?;
         } else {
-            store.replay(&mut datacenter)?;
+            store.catch_up(&mut datacenter)?;
         }
         Ok((store, datacenter))
     }
@@ -166,6 +127,12 @@ impl Store {
         self.number - self.snapshot_at > SHORT
     }
 
+    /// Makes every later write fail, as a full disk does.
+    #[cfg(test)]
+    pub(crate) fn break_log(&mut self) {
+        self.log = File::open(self.folder.join(LOG)).unwrap();
+    }
+
     /// Replaces snapshot and log by the world as it is.
     ///
     /// # Errors
@@ -177,7 +144,7 @@ impl Store {
             About { format: FORMAT, number: self.number, sum: hex::encode(Sha256::digest(&body)) };
         let text = format!("{}\n{body}\n", to_json(&about, &path)?);
         let new = self.folder.join("world.json.new");
-        write_private(&new, text.as_bytes()).map_err(io_error("write", &new))?;
+        place::write(&new, text.as_bytes())?;
         fs::rename(&new, &path).map_err(io_error("replace", &path))?;
         // Entries up to the snapshot's number are skipped on reading, so a crash before this line is harmless.
         let log = self.folder.join(LOG);
@@ -189,44 +156,93 @@ impl Store {
         Ok(())
     }
 
-    fn replay(&mut self, datacenter: &mut Datacenter) -> Result<(), StoreError> {
+    /// Reads the world in a folder as it is, also while another process hosts it; none if there is none.
+    ///
+    /// # Errors
+    /// As [`Store::open`], but for the lock.
+    pub fn look(folder: &Path) -> Result<Option<Datacenter>, StoreError> {
+        if !place::check_folder(folder)? {
+            return Ok(None);
+        }
+        let (snapshot_path, log_path) = (folder.join(SNAPSHOT), folder.join(LOG));
+        for last in (0..LOOKS).map(|n| n + 1 == LOOKS) {
+            let Some((mut datacenter, number)) = read_snapshot(&snapshot_path)? else {
+                return Ok(None);
+            };
+            let mut bytes = Vec::new();
+            if let Some(mut log) = place::open_to_read(&log_path)? {
+                log.read_to_end(&mut bytes).map_err(io_error("read", &log_path))?;
+            }
+            let replayed = replay(&bytes, number, &mut datacenter, &log_path);
+            // A snapshot that the host took meanwhile has emptied the log: then the two do not belong together.
+            if last || snapshot_number(&snapshot_path)? == Some(number) {
+                return replayed.map(|_| Some(datacenter));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Brings the world up to the end of its log, and cuts off what is not whole.
+    fn catch_up(&mut self, datacenter: &mut Datacenter) -> Result<(), StoreError> {
         let path = self.folder.join(LOG);
         let mut bytes = Vec::new();
         self.log.read_to_end(&mut bytes).map_err(io_error("read", &path))?;
-        let mut kept = 0;
-        for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
-            let whole = line.ends_with(b"\n");
-            let entry = match read_entry(line.strip_suffix(b"\n").unwrap_or(line)) {
-                Ok(entry) => entry,
-                // Only the last line can lack its end: the process died while it wrote it.
-                Err(_) if !whole => break,
-                Err(why) => return Err(damaged(&path, &format!("line {}", index + 1), &why)),
-            };
-            if entry.v > FORMAT {
-                return Err(StoreError::Newer { path, found: entry.v });
-            }
-            kept += line.len();
-            if entry.n <= self.snapshot_at {
-                continue;
-            }
-            if entry.n != self.number + 1 {
-                let why = format!("entry {} follows entry {}", entry.n, self.number);
-                return Err(damaged(&path, &format!("line {}", index + 1), &why));
-            }
-            datacenter.input(entry.at, &entry.input);
-            self.number = entry.n;
-            if !whole {
-                self.log.write_all(b"\n").map_err(io_error("write to", &path))?;
-                return Ok(());
-            }
+        let Replayed { number, kept, lacks_end } = replay(&bytes, self.number, datacenter, &path)?;
+        self.number = number;
+        if lacks_end {
+            return self.log.write_all(b"\n").map_err(io_error("write to", &path));
         }
-        let kept_length = kept as u64;
+        let kept = kept as u64;
         self.log
-            .set_len(kept_length)
-            .and_then(|()| self.log.seek(SeekFrom::Start(kept_length)))
+            .set_len(kept)
+            .and_then(|()| self.log.seek(SeekFrom::Start(kept)))
             .map_err(io_error("cut", &path))?;
         Ok(())
     }
+}
+
+/// How far a log goes.
+struct Replayed {
+    /// The number of its last entry.
+    number: u64,
+    /// Its whole bytes.
+    kept: usize,
+    /// Whether its last entry is whole but for the line's end.
+    lacks_end: bool,
+}
+
+/// Applies the entries of a log that come after a snapshot.
+fn replay(
+    bytes: &[u8],
+    snapshot_at: u64,
+    datacenter: &mut Datacenter,
+    path: &Path,
+) -> Result<Replayed, StoreError> {
+    let mut replayed = Replayed { number: snapshot_at, kept: 0, lacks_end: false };
+    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let whole = line.ends_with(b"\n");
+        let entry = match read_entry(line.strip_suffix(b"\n").unwrap_or(line)) {
+            Ok(entry) => entry,
+            // Only the last line can lack its end: the process died while it wrote it.
+            Err(_) if !whole => break,
+            Err(why) => return Err(damaged(path, &format!("line {}", index + 1), &why)),
+        };
+        if entry.v > FORMAT {
+            return Err(StoreError::Newer { path: path.to_owned(), found: entry.v });
+        }
+        replayed.kept += line.len();
+        replayed.lacks_end = !whole;
+        if entry.n <= snapshot_at {
+            continue;
+        }
+        if entry.n != replayed.number + 1 {
+            let why = format!("entry {} follows entry {}", entry.n, replayed.number);
+            return Err(damaged(path, &format!("line {}", index + 1), &why));
+        }
+        datacenter.input(entry.at, &entry.input);
+        replayed.number = entry.n;
+    }
+    Ok(replayed)
 }
 
 fn read_entry(line: &[u8]) -> Result<Entry<Input>, String> {
@@ -244,14 +260,15 @@ fn read_entry(line: &[u8]) -> Result<Entry<Input>, String> {
 }
 
 fn read_snapshot(path: &Path) -> Result<Option<(Datacenter, u64)>, StoreError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    let Some(mut file) = place::open_to_read(path)? else { return Ok(None) };
+    let mut text = String::new();
+    match file.read_to_string(&mut text) {
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             return Err(damaged(path, "some byte", "it is not text"));
         }
         Err(error) => return Err(io_error("read", path)(error)),
-    };
+    }
     let (first, body) =
         text.split_once('\n').ok_or_else(|| damaged(path, "line 1", "it has no end"))?;
     let about: About =
@@ -268,18 +285,22 @@ fn read_snapshot(path: &Path) -> Result<Option<(Datacenter, u64)>, StoreError> {
     Ok(Some((datacenter, about.number)))
 }
 
+/// The entry up to which a snapshot goes, from its first line alone.
+fn snapshot_number(path: &Path) -> Result<Option<u64>, StoreError> {
+    let Some(file) = place::open_to_read(path)? else { return Ok(None) };
+    let mut line = String::new();
+    BufReader::new(file).read_line(&mut line).map_err(io_error("read", path))?;
+    Ok(serde_json::from_str::<About>(&line).ok().map(|about| about.number))
+}
+
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join(LOCK);
-    let mut file = open_private(&path).map_err(io_error("open", &path))?;
+    let mut file = place::open(&path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(fs::TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // A holder that has not written its name yet is still a holder.
-            drop(file.read_to_string(&mut holder));
-            let holder = holder.trim();
-            let holder = if holder.is_empty() { "another process" } else { holder };
-            return Err(StoreError::Locked { path: folder.to_owned(), holder: holder.to_owned() });
+            let holder = place::holder(&mut file);
+            return Err(StoreError::Locked { path: folder.to_owned(), holder });
         }
         Err(fs::TryLockError::Error(error)) => return Err(io_error("lock", &path)(error)),
     }
@@ -287,24 +308,6 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
         .and_then(|()| writeln!(file, "process {}", std::process::id()))
         .map_err(io_error("write", &path))?;
     Ok(file)
-}
-
-fn open_private(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    Ok(file)
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = open_private(path)?;
-    file.set_len(0)?;
-    file.write_all(bytes)
 }
 
 fn to_json(value: &impl Serialize, path: &Path) -> Result<String, StoreError> {

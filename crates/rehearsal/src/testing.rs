@@ -1,7 +1,9 @@
 //! What tests of the datacenter share: a castle to rehearse and a client that knows nothing of castle.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, OnceLock};
 
 use castle_model::deadline::Deadlines;
@@ -13,8 +15,14 @@ use castle_model::spec::{
 use castle_model::time::Moment;
 use castle_talos::Bundle;
 use castle_wire::{Clock, Entropy};
+use tempfile::TempDir;
 
 use crate::turn::Dice;
+
+/// A passing folder that a world may live in.
+pub(crate) fn private_folder() -> TempDir {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap()
+}
 
 /// A castle of `control_planes` and `workers`.
 pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {

@@ -31,6 +31,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     changed: Arc<Notify>,
     machines: Arc<Notify>,
+    failed: Arc<Notify>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -45,7 +46,7 @@ struct State {
 
 enum Ended {
     Closed,
-    Trouble(Option<StoreError>),
+    Trouble(Arc<StoreError>),
 }
 
 impl Shared {
@@ -60,6 +61,7 @@ impl Shared {
             certificates,
             changed: Arc::default(),
             machines: Arc::default(),
+            failed: Arc::default(),
             tasks: Mutex::default(),
             state: Mutex::new(State {
                 datacenter,
@@ -132,13 +134,13 @@ impl Shared {
         let at = self.time.now();
         // Whatever was due before now has happened, whether or not a driver runs.
         while state.datacenter.queue.first_due().is_some_and(|due| due < at) {
-            let output = Self::apply_at(state, at, &Input::Fire)?;
+            let output = self.apply_at(state, at, &Input::Fire)?;
             self.notify(Some(&output));
         }
-        Self::apply_at(state, at, input)
+        self.apply_at(state, at, input)
     }
 
-    fn apply_at(state: &mut State, now: u64, input: &Input) -> Option<Output> {
+    fn apply_at(&self, state: &mut State, now: u64, input: &Input) -> Option<Output> {
         if state.ended.is_some() {
             return None;
         }
@@ -166,7 +168,8 @@ impl Shared {
             Ok(()) => Some(output),
             Err(error) => {
                 // The world on disk is behind: nobody may hear of a change that could be forgotten.
-                state.ended = Some(Ended::Trouble(Some(error)));
+                state.ended = Some(Ended::Trouble(Arc::new(error)));
+                self.failed.notify_waiters();
                 None
             }
         }
@@ -221,32 +224,38 @@ impl Shared {
     }
 
     /// Why the log could not be written, if so.
-    pub(super) fn take_trouble(&self) -> Option<StoreError> {
-        match &mut self.state().ended {
-            Some(Ended::Trouble(error)) => error.take(),
+    pub(super) fn trouble(&self) -> Option<Arc<StoreError>> {
+        match &self.state().ended {
+            Some(Ended::Trouble(error)) => Some(error.clone()),
             _ => None,
         }
     }
 
+    /// A future that ends when the log cannot be written any more, counted from now.
+    pub(super) fn failed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.failed.clone().notified_owned()
+    }
+
     /// Ends the world with a snapshot.
-    pub(super) fn close(&self) -> Result<(), StoreError> {
-        if let Some(error) = self.take_trouble() {
-            return Err(error);
-        }
+    pub(super) fn close(&self) -> Result<(), Arc<StoreError>> {
         let mut state = self.state();
-        if state.ended.is_some() {
-            return Ok(());
-        }
         drop(self.apply(&mut state, &Input::Rest));
-        if let Some(Ended::Trouble(error)) = &mut state.ended {
-            return error.take().map_or(Ok(()), Err);
+        match &state.ended {
+            Some(Ended::Trouble(error)) => return Err(error.clone()),
+            Some(Ended::Closed) => return Ok(()),
+            None => {}
         }
         state.ended = Some(Ended::Closed);
         let State { store, datacenter, .. } = &mut *state;
         match store.take() {
-            Some(mut store) if store.is_long() => store.snapshot(datacenter),
+            Some(mut store) if store.is_long() => store.snapshot(datacenter).map_err(Arc::new),
             _ => Ok(()),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn break_log(&self) {
+        self.state().store.as_mut().unwrap().break_log();
     }
 
     /// Ends the world as it is and cuts all connections.
@@ -330,7 +339,7 @@ impl Shared {
         if state.datacenter.queue.first_due().is_none_or(|due| due > now) {
             return Some(());
         }
-        let output = Self::apply_at(&mut state, now, &Input::Fire)?;
+        let output = self.apply_at(&mut state, now, &Input::Fire)?;
         drop(state);
         self.notify(Some(&output));
         Some(())

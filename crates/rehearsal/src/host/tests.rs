@@ -8,9 +8,10 @@ use castle_wire::tls::{Verify, parse_fingerprint};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::*;
-use crate::testing::spec;
+use crate::testing::{private_folder, spec};
 
 mod cluster;
+mod keeping;
 mod life;
 mod machine;
 
@@ -102,7 +103,7 @@ async fn life<T>(folder: &Path, then: impl AsyncFnOnce(&Host) -> T) -> (Host, T)
 
 #[tokio::test(start_paused = true)]
 async fn a_world_outlives_a_killed_process_and_a_closed_one() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let folder = folder.path().join("rehearsal");
     let (host, _) = life(&folder, async |host| register(host, SCHEMATIC).await.status).await;
     let live = host.read(Clone::clone);
@@ -135,7 +136,7 @@ async fn a_world_outlives_a_killed_process_and_a_closed_one() {
 
 #[tokio::test(start_paused = true)]
 async fn one_process_hosts_a_world() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let (host, ()) = life(folder.path(), async |_| ()).await;
     let Err(HostError::Store(error)) = Host::open(Some(folder.path()), &spec(3, 2), 9) else {
         panic!("it opened twice");
@@ -147,7 +148,7 @@ async fn one_process_hosts_a_world() {
 
 #[tokio::test(start_paused = true)]
 async fn a_castle_file_that_changed_finds_its_endpoints() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let (host, ()) = life(folder.path(), async |_| ()).await;
     host.close().unwrap();
     let mut moved = spec(3, 2);

@@ -1,12 +1,13 @@
 //! Tests of the store: what was applied comes back, and what was damaged is refused with its place.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::birth::Birth;
-use crate::testing::spec;
+use crate::testing::{private_folder, spec};
 use crate::turn::{HttpCall, Server};
 
 fn born() -> Datacenter {
@@ -65,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_replayed_world_is_the_live_one(picks: Vec<u8>) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = private_folder();
         let live = run(folder.path(), &picks);
         let (_, replayed) = Store::open(folder.path(), born).unwrap();
         prop_assert_eq!(replayed, live);
@@ -74,7 +75,7 @@ proptest! {
 
 #[test]
 fn a_torn_last_line_is_cut_wherever_it_tore() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     run(folder.path(), &[1, 5, 12]);
     let log = folder.path().join(LOG);
     let whole = fs::read(&log).unwrap();
@@ -94,7 +95,7 @@ fn a_torn_last_line_is_cut_wherever_it_tore() {
 
 #[test]
 fn a_flipped_bit_is_refused_with_its_place() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     run(folder.path(), &[1, 5, 12]);
     let log = folder.path().join(LOG);
     let whole = fs::read(&log).unwrap();
@@ -112,7 +113,7 @@ fn a_flipped_bit_is_refused_with_its_place() {
 
 #[test]
 fn a_damaged_or_newer_snapshot_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     run(folder.path(), &[1]);
     let path = folder.path().join(SNAPSHOT);
     let text = fs::read_to_string(&path).unwrap();
@@ -131,7 +132,7 @@ fn a_damaged_or_newer_snapshot_is_refused() {
 
 #[test]
 fn a_missing_entry_is_noticed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     run(folder.path(), &[1, 5, 12]);
     let log = folder.path().join(LOG);
     let text = fs::read_to_string(&log).unwrap();
@@ -144,7 +145,7 @@ fn a_missing_entry_is_noticed() {
 
 #[test]
 fn files_are_private() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let folder = folder.path().join("world");
     run(&folder, &[1, 5]);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -152,4 +153,51 @@ fn files_are_private() {
     for name in [SNAPSHOT, LOG, LOCK] {
         assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
     }
+}
+
+#[test]
+fn what_is_no_private_file_is_refused_and_never_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let folder = private_folder();
+    let folder = folder.path().join("world");
+    run(&folder, &[1, 5]);
+    let refused = |words: &str| {
+        let error = Store::open(&folder, born).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    for name in [SNAPSHOT, LOG, LOCK] {
+        let (path, kept) = (folder.join(name), folder.join("kept"));
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        refused(&format!("{name} has mode 0640: others could read or change it"));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        fs::rename(&path, &kept).unwrap();
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        refused(&format!("{name} is a pipe, where a file of its own should be"));
+        if name != LOCK {
+            assert!(matches!(Store::look(&folder), Err(StoreError::WrongKind { .. })), "{name}");
+        }
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&kept, &path).unwrap();
+        refused(&format!("{name} is a symbolic link"));
+        fs::rename(&kept, &path).unwrap();
+    }
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    refused("world has mode 0755");
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    Store::open(&folder, born).unwrap();
+}
+
+#[test]
+fn a_look_sees_what_an_opening_sees_and_leaves_a_torn_line_alone() {
+    let folder = private_folder();
+    let live = run(folder.path(), &[1, 5, 12]);
+    assert_eq!(Store::look(folder.path()).unwrap(), Some(live));
+    let log = folder.path().join(LOG);
+    let whole = fs::read(&log).unwrap();
+    let torn = &whole[..whole.len() - 9];
+    fs::write(&log, torn).unwrap();
+    let seen = Store::look(folder.path()).unwrap();
+    assert_eq!(fs::read(&log).unwrap(), torn);
+    assert_eq!(Some(Store::open(folder.path(), born).unwrap().1), seen);
 }

@@ -42,7 +42,7 @@ async fn run(host: &Host) -> Kubernetes {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_rises_is_watched_and_comes_back_from_its_log() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let host = Host::open(Some(folder.path()), &spec(1, 1), 9).unwrap();
     host.spawn_driver();
     let cluster = run(&host).await;

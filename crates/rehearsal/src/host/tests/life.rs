@@ -73,7 +73,7 @@ pub(super) async fn boot(host: &Host, node: &NodeSpec) {
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_answers_once_it_runs_and_breaks_off_when_it_stops() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = private_folder();
     let (host, ()) = life(folder.path(), async |_| ()).await;
     host.spawn_driver();
     let address = Ipv4Addr::new(192, 168, 1, 211);

@@ -1,0 +1,114 @@
+//! Why a world cannot be opened or kept, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use castle_model::time::Moment;
+use thiserror::Error;
+
+use crate::world::FORMAT;
+
+/// Why a world cannot be opened or kept.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The operating system refused.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another process hosts it.
+    #[error("the rehearsal's world in {path} is in use by {holder}")]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// Something else stands where a file or folder of the world should be.
+    #[error("{path} is {found}, where {wanted} should be")]
+    WrongKind {
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+        /// What should be there.
+        wanted: &'static str,
+    },
+    /// Others could read or change it.
+    #[error("{path} has mode {mode:04o}: others could read or change it")]
+    Exposed {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Somebody else made it.
+    #[error("{path} belongs to user {owner}, not to the one who runs castle")]
+    ForeignOwner {
+        /// The file or folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// A newer castle wrote it.
+    #[error("{path} has format {found}, this castle reads up to {FORMAT}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// It is not what was written.
+    #[error("{path} is damaged at {place}: {why}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// What to do next, where throwing the world away is not it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Locked { .. } => {
+                Some("wait until it has ended, or look at it with `castle status`".to_owned())
+            }
+            Self::Exposed { path, .. } => Some(format!("chmod go-rwx {}", path.display())),
+            Self::Newer { .. } => Some("use the newer castle".to_owned()),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("make room on the disk, then run the same command again".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Who hosts a world, as far as its lock tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// The process; none if it has not written its number yet.
+    pub pid: Option<u32>,
+    /// Since when.
+    pub since: Option<Moment>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid}")?,
+            None => f.write_str("another process")?,
+        }
+        self.since.map_or(Ok(()), |since| write!(f, " since {since}"))
+    }
+}
