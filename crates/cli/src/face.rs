@@ -59,9 +59,6 @@ impl Face {
         left: &[(StepId, String)],
     ) {
         if self.json {
-            for (step, what) in left {
-                output::data(&serde_json::json!({"leftover": what, "step": step}).to_string());
-            }
             return;
         }
         let decls: Vec<&StepDecl> = plan.steps.iter().map(|s| &s.decl).collect();

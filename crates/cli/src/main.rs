@@ -40,6 +40,10 @@ fn main() -> ExitCode {
         ));
     }));
     match commands::run(&cli, &Settings::read()) {
+        Ok(Exit::Done) if output::lost() => {
+            output::talk("error: standard output could not be written to the end");
+            Exit::Failed.into()
+        }
         Ok(exit) => exit.into(),
         Err(problem) => {
             output::talk(&problem.to_string());

@@ -1,22 +1,31 @@
 //! Standard output is data, standard error is talk. Neither can fail a run: a reader that has gone is let go.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether data could not be written although somebody wanted it: a full disk, not a reader that went away.
+static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Writes data to standard output.
 pub(crate) fn data(text: &str) {
-    write(&mut std::io::stdout().lock(), text);
+    if write(&mut io::stdout().lock(), text).is_err_and(|e| e.kind() != ErrorKind::BrokenPipe) {
+        LOST.store(true, Ordering::Relaxed);
+    }
 }
 
-/// Writes talk to standard error.
+/// Whether any data was lost.
+pub(crate) fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Writes talk to standard error. `| head` and a closed terminal must neither kill nor fail what is going on.
 pub(crate) fn talk(text: &str) {
-    write(&mut std::io::stderr().lock(), text);
+    write(&mut io::stderr().lock(), text).ok();
 }
 
-fn write(to: &mut dyn Write, text: &str) {
-    // `| head` and a closed terminal must neither kill nor fail what is going on.
+fn write(to: &mut dyn Write, text: &str) -> io::Result<()> {
     let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    to.write_all(text.as_bytes())
-        .and_then(|()| to.write_all(line_end.as_bytes()))
-        .and_then(|()| to.flush())
-        .ok();
+    to.write_all(text.as_bytes())?;
+    to.write_all(line_end.as_bytes())?;
+    to.flush()
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use castle_model::Spec;
 use castle_model::spec::Trust;
-use castle_rehearsal::host::Host;
+use castle_rehearsal::host::{Host, HostError};
+use castle_rehearsal::store::StoreError;
 
 use crate::args::{Everywhere, Pace, Speed};
 use crate::exit::{Exit, Problem};
@@ -61,7 +62,7 @@ impl Rehearsal {
                     Problem::usage("there is no place for the state")
                         .hint("set HOME or XDG_STATE_HOME, or give a folder with --state")
                 })?
-                .join("rehearsal")
+                .join(if *which == Which::Example { "example" } else { "rehearsal" })
                 .join(spec.name.as_str()),
         };
         // Beside the state, not in it: deleting the state must not delete the world it describes.
@@ -76,6 +77,21 @@ impl Rehearsal {
         Ok(Self { spec, source, command, state, datacenter: datacenter.into(), seed, speed })
     }
 
+    /// Checks that nobody else hosts the datacenter. Must be called within [`runtime`].
+    pub(crate) fn check_unused(&self) -> Result<(), Problem> {
+        match Host::open(Some(&self.datacenter), &self.spec, self.seed) {
+            Err(error) if is_locked(&error) => Err(self.in_use(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn in_use(&self, error: &HostError) -> Problem {
+        Problem::refused("the rehearsal's datacenter is in use").because(error).hint(format!(
+            "wait until the other process is done, or look at it with `{} status`",
+            self.command
+        ))
+    }
+
     /// Opens the datacenter. Must be called within [`runtime`].
     pub(crate) fn open(&mut self) -> Result<Host, Problem> {
         let problem = |error: &dyn std::error::Error| {
@@ -86,11 +102,15 @@ impl Rehearsal {
             .because(error)
             .hint(format!("`{} reset` throws it away", rehearse(&self.command)))
         };
-        let host =
-            Host::open(Some(&self.datacenter), &self.spec, self.seed).map_err(|e| problem(&e))?;
+        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed)
+            .map_err(|e| if is_locked(&e) { self.in_use(&e) } else { problem(&e) })?;
         self.spec = trusting(self.spec.clone(), &host)?;
         Ok(host)
     }
+}
+
+fn is_locked(error: &HostError) -> bool {
+    matches!(error, HostError::Store(StoreError::Locked { .. }))
 }
 
 /// The spec, trusting the rehearsal's Proxmox: it has a certificate of its own, whatever the castle file pins.

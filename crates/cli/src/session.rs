@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
-use castle_engine::{Graph, Outputs, Report, Runner, Stop};
+use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
 use castle_journal::{Holder, Records, Start, StateError, StateRoot, StepState};
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepId};
+use castle_model::{Event, EventKind, Plan, RunId, StepId, Verb};
 use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
 
@@ -20,7 +20,7 @@ use crate::face::Face;
 use crate::output;
 use crate::rehearsal::{Rehearsal, rehearse};
 use crate::settings::Settings;
-use crate::signals::Signals;
+use crate::signals::{Signals, survive_hangup};
 
 /// Everything that one run holds.
 pub(crate) struct Session<'a> {
@@ -30,119 +30,140 @@ pub(crate) struct Session<'a> {
     pub(crate) json: bool,
 }
 
+/// What a run works with until it is over.
+struct Work {
+    root: StateRoot,
+    graph: Graph,
+    outputs: Arc<Outputs>,
+    face: Face,
+    run: RunId,
+    told: u64,
+}
+
 impl Session<'_> {
-    /// Raises or razes the castle.
-    pub(crate) async fn run(&self, direction: Direction, args: &Run) -> Result<Exit, Problem> {
+    /// Raises or razes the castle. Until somebody has agreed, a signal simply ends the process: nothing was done.
+    pub(crate) async fn run(
+        &self,
+        direction: Direction,
+        args: &Run,
+        root: StateRoot,
+    ) -> Result<Exit, Problem> {
+        let _hangup = survive_hangup()?;
+        let graph = castle::graph(&self.rehearsal.spec, self.host)?;
+        let run = next_run(root.journals().records(), self.now());
+        let face = Face::new(self.json, self.settings, graph.decls());
+        let mut work = Work { root, graph, outputs: Arc::default(), face, run, told: 0 };
+        let plan = self.plan(direction, &mut work).await?;
+        self.consent(&plan, args)?;
         let mut signals = Signals::listen()?;
         let stop = Stop::default();
-        let work = self.work(direction, args, &stop);
         tokio::select! {
             biased;
-            exit = work => exit,
+            exit = self.carry_out(direction, &plan, work, &stop) => exit,
             () = signals.pass_on(&stop) => Ok(Exit::Interrupted),
         }
     }
 
-    async fn work(&self, direction: Direction, args: &Run, stop: &Stop) -> Result<Exit, Problem> {
-        let mut root = self.lock(direction)?;
-        let graph = castle::graph(&self.rehearsal.spec, self.host)?;
-        let outputs = Arc::<Outputs>::default();
-        let mut face = Face::new(self.json, self.settings, graph.decls());
-        let mut told = 0;
-        let run = next_run(root.journals().records(), self.now());
-        let mut tell = |face: &mut Face, kind: EventKind| {
-            told += 1;
-            face.hear(&Event { v: SCHEMA, seq: told, at: self.now(), run: run.clone(), kind });
-        };
-        tell(
-            &mut face,
-            EventKind::RunStarted {
-                castle: self.rehearsal.spec.name.clone(),
-                direction,
-                rehearsal: true,
-                steps: graph.decls().len(),
-            },
+    /// Looks at the world and says what will be done.
+    async fn plan(&self, direction: Direction, work: &mut Work) -> Result<Plan, Problem> {
+        let castle = self.rehearsal.spec.name.clone();
+        let steps = work.graph.decls().len();
+        self.tell(
+            work,
+            EventKind::RunStarted { castle: castle.clone(), direction, rehearsal: true, steps },
         );
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: root.journals().records(),
-            outputs: outputs.clone(),
-            deadlines: &self.rehearsal.spec.deadlines,
-        };
-        let survey = tokio::select! {
-            biased;
-            () = stop.asked(1) => {
-                output::talk("interrupted before anything was done");
-                return Ok(Exit::Interrupted);
-            }
-            survey = look(&surveyor, direction) => survey,
+        let surveyor = self.surveyor(work);
+        let survey = match direction {
+            Direction::Up => surveyor.look().await,
+            Direction::Down => surveyor.look_for_leftovers().await,
         };
         for (step, seen) in &survey {
             if let Some((observed, evidence)) = surveyed(seen) {
-                tell(&mut face, EventKind::Surveyed { step: step.clone(), observed, evidence });
+                self.tell(work, EventKind::Surveyed { step: step.clone(), observed, evidence });
             }
         }
-        let known = known(root.journals().records());
-        let plan = make_plan(direction, &self.rehearsal.spec.name, &graph, &survey, &known)?;
-        tell(&mut face, EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() });
-        self.consent(&plan, args)?;
+        let known = known(work.root.journals().records());
+        let plan = make_plan(direction, &castle, &work.graph, &survey, &known)?;
+        self.tell(work, EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() });
+        Ok(plan)
+    }
+
+    async fn carry_out(
+        &self,
+        direction: Direction,
+        plan: &Plan,
+        mut work: Work,
+        stop: &Stop,
+    ) -> Result<Exit, Problem> {
         let start = Start {
-            run: run.clone(),
+            run: work.run.clone(),
             castle: self.rehearsal.spec.name.clone(),
             direction,
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        root.journals_mut().start_run(self.now(), start).map_err(|e| state_problem(&e))?;
+        work.root.journals_mut().start_run(self.now(), start).map_err(|e| state_problem(&e))?;
         let clock = self.host.clock();
+        let face = &mut work.face;
+        let mut told = work.told;
         let report = Runner {
-            graph: &graph,
-            plan: &plan,
-            journals: root.journals_mut(),
-            outputs: outputs.clone(),
+            graph: &work.graph,
+            plan,
+            journals: work.root.journals_mut(),
+            outputs: work.outputs.clone(),
             deadlines: &self.rehearsal.spec.deadlines,
             now: Arc::new(move || clock.now()),
-            face: &mut |event: &Event| face.hear(event),
-            told,
-            run,
+            face: &mut |event: &Event| {
+                told = event.seq;
+                face.hear(event);
+            },
+            told: work.told,
+            run: work.run.clone(),
             stop: stop.clone(),
         }
         .run()
         .await
-        .map_err(|e| {
-            let castle_engine::RunError::Journal(state) = &e;
-            Problem::refused(
-                "the run stopped before its next act: the journal could not be written",
-            )
+        .map_err(|error| self.journal_problem(direction, &error))?;
+        work.told = told;
+        work.root.journals_mut().compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
+        let left = tokio::select! {
+            biased;
+            () = stop.asked(1) => Vec::new(),
+            left = self.leftovers(direction, &report, &work) => left,
+        };
+        for (step, what) in &left {
+            self.tell(&mut work, EventKind::Leftover { step: step.clone(), what: what.clone() });
+        }
+        self.close(direction, plan, &report, &left, &work.face);
+        Ok(exit_of(&report, &left))
+    }
+
+    fn surveyor<'a>(&'a self, work: &'a Work) -> Surveyor<'a> {
+        Surveyor {
+            graph: &work.graph,
+            records: work.root.journals().records(),
+            outputs: work.outputs.clone(),
+            deadlines: &self.rehearsal.spec.deadlines,
+        }
+    }
+
+    fn tell(&self, work: &mut Work, kind: EventKind) {
+        work.told += 1;
+        let event =
+            Event { v: SCHEMA, seq: work.told, at: self.now(), run: work.run.clone(), kind };
+        work.face.hear(&event);
+    }
+
+    fn journal_problem(&self, direction: Direction, error: &RunError) -> Problem {
+        let RunError::Journal(state) = error;
+        Problem::refused("the run stopped before its next act: the journal could not be written")
             .because(state)
             .hint(format!(
-                "{}; then run `{} {}` to go on",
+                "{}; then `{} {}` goes on",
                 state.hint(),
                 self.rehearsal.command,
                 word(direction)
             ))
-        })?;
-        root.journals_mut().compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: root.journals().records(),
-            outputs,
-            deadlines: &self.rehearsal.spec.deadlines,
-        };
-        let left = self.leftovers(direction, &report, &surveyor).await;
-        self.close(direction, &plan, &report, &left, &face);
-        Ok(exit_of(&report, &left))
-    }
-
-    fn lock(&self, direction: Direction) -> Result<StateRoot, Problem> {
-        let root = hold(self.rehearsal, self.settings, word(direction))?;
-        for torn in root.journals().notices() {
-            output::talk(&format!("notice: {torn}"));
-        }
-        if let Some(problem) = root.journals().problems().values().next() {
-            return Err(state_problem(problem));
-        }
-        Ok(root)
     }
 
     /// Asks before anything is removed or replaced.
@@ -178,11 +199,12 @@ impl Session<'_> {
         &self,
         direction: Direction,
         report: &Report,
-        surveyor: &Surveyor<'_>,
+        work: &Work,
     ) -> Vec<(StepId, String)> {
         if direction == Direction::Up || report.outcome == RunOutcome::Interrupted {
             return Vec::new();
         }
+        let surveyor = self.surveyor(work);
         let survey = surveyor.look_for_leftovers().await;
         survey
             .into_iter()
@@ -229,19 +251,57 @@ impl Session<'_> {
     }
 }
 
-/// Opens and locks the state of a castle.
-pub(crate) fn hold(
-    rehearsal: &Rehearsal,
-    settings: &Settings,
-    command: &str,
-) -> Result<StateRoot, Problem> {
-    let holder = Holder {
+/// Who holds a lock, for others to read.
+pub(crate) fn holder(rehearsal: &Rehearsal, settings: &Settings, command: &str) -> Holder {
+    Holder {
         pid: std::process::id(),
         host: settings.host.clone(),
         since: wall_clock(),
-        command: format!("castle {command}"),
+        command: format!("{} {command}", rehearsal.command),
+    }
+}
+
+/// Opens and locks the state of a castle, and refuses what is not its own or not sound.
+pub(crate) fn hold(
+    rehearsal: &Rehearsal,
+    settings: &Settings,
+    direction: Direction,
+) -> Result<StateRoot, Problem> {
+    let holder = holder(rehearsal, settings, word(direction));
+    let root = StateRoot::open(&rehearsal.state, &holder).map_err(|e| state_problem(&e))?;
+    for torn in root.journals().notices() {
+        output::talk(&format!("notice: {torn}"));
+    }
+    if let Some(problem) = root.journals().problems().values().next() {
+        return Err(state_problem(problem));
+    }
+    let records = root.journals().records();
+    if let Some(last) = records.last_run.as_ref().filter(|run| run.castle != rehearsal.spec.name) {
+        let (other, folder) = (&last.castle, rehearsal.state.display());
+        return Err(Problem::refused(format!(
+            "the state in {folder} belongs to the castle `{other}`"
+        ))
+        .hint("give each castle a state root of its own with --state or CASTLE_STATE"));
+    }
+    if direction == Direction::Up && half_razed(records) {
+        return Err(Problem::refused("a `down` of this castle was begun and not finished").hint(
+            format!(
+                "finish it with `{0} down`, then `{0} up` begins a new life",
+                rehearsal.command
+            ),
+        ));
+    }
+    Ok(root)
+}
+
+/// Whether some of a life was removed and the rest not yet: what is left can not carry a castle any more.
+fn half_razed(records: &Records) -> bool {
+    let razed = |state: &StepState| match state {
+        StepState::Undone { .. } => true,
+        StepState::Intended { verb, .. } => *verb == Verb::Remove,
+        StepState::Absent | StepState::Done { .. } | StepState::Failed { .. } => false,
     };
-    StateRoot::open(&rehearsal.state, &holder).map_err(|e| state_problem(&e))
+    records.incarnation.is_some() && records.steps.values().any(razed)
 }
 
 /// The word of a direction, which is the command's.
@@ -249,13 +309,6 @@ pub(crate) fn word(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "up",
         Direction::Down => "down",
-    }
-}
-
-async fn look(surveyor: &Surveyor<'_>, direction: Direction) -> Survey {
-    match direction {
-        Direction::Up => surveyor.look().await,
-        Direction::Down => surveyor.look_for_leftovers().await,
     }
 }
 
@@ -327,5 +380,28 @@ fn exit_of(report: &Report, left: &[(StepId, String)]) -> Exit {
         RunOutcome::Failed => Exit::Failed,
         RunOutcome::Done if !left.is_empty() => Exit::Leftovers,
         RunOutcome::Done => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_exit_code_tells_the_truth() {
+        let report = |outcome| Report {
+            outcome,
+            done: 0,
+            failures: BTreeMap::new(),
+            not_run: BTreeMap::new(),
+            syncs: 0,
+        };
+        let left = [(StepId::new("platform", "image"), "image".to_owned())];
+        assert_eq!(exit_of(&report(RunOutcome::Done), &[]), Exit::Done);
+        assert_eq!(exit_of(&report(RunOutcome::Done), &left), Exit::Leftovers);
+        assert_eq!(exit_of(&report(RunOutcome::Failed), &left), Exit::Failed);
+        assert_eq!(exit_of(&report(RunOutcome::Interrupted), &left), Exit::Interrupted);
     }
 }

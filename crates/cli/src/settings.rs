@@ -15,7 +15,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "CASTLE_STATE", what: "the state root, where `--state` does not say" },
     Variable {
         name: "XDG_STATE_HOME",
-        what: "the folder that holds state roots by default, as `castle/NAME` (else `~/.local/state`)",
+        what: "the folder that holds state roots by default, as `castle/rehearsal/NAME`, or `castle/example/NAME` for the built-in castle (else `~/.local/state`)",
     },
     Variable { name: "HOME", what: "the home folder" },
     Variable { name: "NO_COLOR", what: "anything in it switches colour off" },
@@ -25,6 +25,9 @@ pub(crate) const VARIABLES: &[Variable] = &[
         what: "the width of the terminal, where the terminal does not say",
     },
 ];
+
+/// A width that no line reaches.
+const UNBROKEN: usize = 100_000;
 
 /// What the surroundings of the process say.
 #[derive(Debug, Clone)]
@@ -67,16 +70,16 @@ impl Settings {
         self.interactive() && self.get("NO_COLOR").is_none() && self.get("TERM") != Some("dumb")
     }
 
-    /// How many columns a line may have.
+    /// How many columns a line may have. Where no terminal breaks lines, neither do we: logs are searched.
     pub(crate) fn width(&self) -> usize {
         let told = self.get("COLUMNS").and_then(|c| c.parse().ok());
+        let window = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
         let seen =
-            rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| usize::from(w.ws_col));
-        seen.filter(|_| self.stderr_is_terminal)
-            .filter(|w| *w > 0)
-            .or(told)
-            .unwrap_or(80)
-            .clamp(40, 200)
+            window.map(|w| usize::from(w.ws_col)).filter(|w| self.stderr_is_terminal && *w > 0);
+        match seen.or(told) {
+            Some(width) => width.clamp(40, 200),
+            None => UNBROKEN,
+        }
     }
 
     /// The folder that holds state roots by default.

@@ -5,25 +5,28 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Exit, Problem};
 
+/// Lets a closed terminal pass: the birth goes on, and `castle status` tells about it.
+pub(crate) fn survive_hangup() -> Result<Signal, Problem> {
+    on(SignalKind::hangup())
+}
+
+fn on(kind: SignalKind) -> Result<Signal, Problem> {
+    signal(kind)
+        .map_err(|e| Problem::new(Exit::Failed, "signals could not be listened to").because(&e))
+}
+
 /// The signals that castle hears.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
 }
 
 impl Signals {
     /// Begins to listen; from here on these signals no longer end the process by themselves.
     pub(crate) fn listen() -> Result<Self, Problem> {
-        let on = |kind| {
-            signal(kind).map_err(|e| {
-                Problem::new(Exit::Failed, "signals could not be listened to").because(&e)
-            })
-        };
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,
-            hangup: on(SignalKind::hangup())?,
         })
     }
 
@@ -34,8 +37,6 @@ impl Signals {
                 biased;
                 _ = self.interrupt.recv() => stop.ask(),
                 _ = self.terminate.recv() => stop.ask(),
-                // The terminal is gone: the birth goes on, and `castle status` tells about it.
-                _ = self.hangup.recv() => {}
             }
         }
     }

@@ -153,9 +153,9 @@ fn same_names(groups: &[Group], findings: &mut Findings) {
     }
 }
 
-/// How many machines carry volumes: those with a disk for it, else the workers, else the control planes.
+/// How many machines carry volumes: those with a disk for it, else the workers. None if that is not known.
 fn storage_machines(groups: &[Group]) -> Option<(u32, &'static str)> {
-    let known = groups.first().is_some_and(|g| g.role == Role::ControlPlane);
+    let known = groups.iter().map(|g| g.role).eq([Role::ControlPlane, Role::Worker]);
     if !known || groups.iter().any(|g| g.count.is_none()) {
         return None;
     }
@@ -164,11 +164,11 @@ fn storage_machines(groups: &[Group]) -> Option<(u32, &'static str)> {
     };
     let with_disk: u32 = sum(&|g| g.data_disk);
     let workers: u32 = sum(&|g| g.label() == "worker");
-    Some(match (with_disk, workers) {
-        (0, 0) => (sum(&|_| true), "control planes"),
-        (0, workers) => (workers, "workers"),
-        (with_disk, _) => (with_disk, "machines with a `data_disk`"),
-    })
+    match (with_disk, workers) {
+        (_, 0) => None,
+        (0, workers) => Some((workers, "workers")),
+        (with_disk, _) => Some((with_disk, "machines with a `data_disk`")),
+    }
 }
 
 fn storage(castle: &Contents, groups: &[Group], findings: &mut Findings) -> StorageSpec {

@@ -12,7 +12,7 @@ use castle_model::{AddressRange, Subnet, VmId};
 use crate::finding::Finding;
 use crate::forms;
 use crate::function;
-use crate::grammar::{Attribute, Kind};
+use crate::grammar::Kind;
 use crate::secrets::looks_like_secret;
 use crate::suggest::nearest;
 use crate::value::{Item, Value};
@@ -45,6 +45,17 @@ pub(crate) enum Typed {
     Map(BTreeMap<String, String>),
 }
 
+/// A setting that a value is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'k> {
+    /// Its key.
+    pub(crate) key: &'k str,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// A value, as HCL.
+    pub(crate) example: &'static str,
+}
+
 /// Why a value is not of the type that its attribute takes.
 #[derive(Debug)]
 pub(crate) enum Problem {
@@ -67,16 +78,16 @@ struct Wrong {
 ///
 /// # Errors
 /// Says why there is none.
-pub(crate) fn convert(attribute: &Attribute, item: &Item) -> Result<Typed, Problem> {
+pub(crate) fn convert(setting: &Setting<'_>, item: &Item) -> Result<Typed, Problem> {
     if holds_secret(item) {
         return Err(Problem::Secret);
     }
-    typed(attribute.kind, item).map_err(|wrong| {
-        let title = format!("`{}` takes {}", attribute.key, attribute.kind.expected());
+    typed(setting.kind, item).map_err(|wrong| {
+        let title = format!("`{}` takes {}", setting.key, setting.kind.expected());
         let label = if wrong.code == "C0201" { "of another type" } else { "not such a value" };
         let help = wrong
             .help
-            .unwrap_or_else(|| format!("write it as {} = {}", attribute.key, attribute.example));
+            .unwrap_or_else(|| format!("write it like {} = {}", setting.key, setting.example));
         let finding = Finding::error(wrong.code, title).at(&wrong.range, label).note(wrong.reason);
         Problem::Found(Box::new(finding.help(help)))
     })

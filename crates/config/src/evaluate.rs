@@ -13,7 +13,13 @@ use hcl_edit::template::{Element, Strip, Template};
 use crate::Sources;
 use crate::finding::{Finding, Findings};
 use crate::function;
+use crate::mask::{is_function_name, is_name_of_secret, sounds_secret};
+use crate::scan::boundary;
+use crate::secrets::{find_secrets, looks_like_secret, named_secret};
 use crate::value::{Item, Value};
+
+/// How many bytes before a value are looked at for the name that makes it a secret.
+const NAME_BEFORE: usize = 128;
 
 /// Evaluates the expressions of one castle file.
 pub(crate) struct Evaluator<'a> {
@@ -69,6 +75,43 @@ impl Evaluator<'_> {
         Some(Item { value, range, foreign })
     }
 
+    /// The value of an expression that may be a secret: no finding repeats anything of it but a misspelt function.
+    pub(crate) fn evaluate_sealed(&mut self, expression: &Expression) -> Option<Item> {
+        let mark = self.findings.mark();
+        let item = self.evaluate(expression);
+        let misspelt = match expression {
+            Expression::FuncCall(call) => {
+                let name = call.name.name.as_str();
+                is_function_name(name) && function::signature(name).is_none()
+            }
+            _ => false,
+        };
+        if !misspelt {
+            self.findings.seal(mark);
+        }
+        item
+    }
+
+    /// Refuses a plain value under a name of a secret, unless it has been reported by its shape.
+    fn plain_secret(&mut self, name: &str, item: &Item) {
+        let plain = match &item.value {
+            Value::Text(text) => !text.is_empty() && !item.foreign && !looks_like_secret(text),
+            Value::Integer(_) | Value::Fraction(_) => true,
+            _ => false,
+        };
+        if !plain || !is_name_of_secret(name) {
+            return;
+        }
+        let text = std::str::from_utf8(&self.sources.text).unwrap_or_default();
+        let start = boundary(text, item.range.start.saturating_sub(NAME_BEFORE));
+        let near = text.get(start..item.range.end).unwrap_or_default();
+        let shaped =
+            find_secrets(near).iter().any(|(range, _)| start + range.end > item.range.start);
+        if !shaped {
+            self.add(named_secret(name, &item.range));
+        }
+    }
+
     fn object(&mut self, object: &Object) -> Option<Value> {
         let mut entries = Vec::new();
         let mut whole = true;
@@ -87,8 +130,15 @@ impl Evaluator<'_> {
                     }
                 }
             };
-            match (name, self.evaluate(value.expr())) {
-                (Some(name), Some(item)) => entries.push((name, item)),
+            let item = match &name {
+                Some(name) if sounds_secret(name) => self.evaluate_sealed(value.expr()),
+                _ => self.evaluate(value.expr()),
+            };
+            match (name, item) {
+                (Some(name), Some(item)) => {
+                    self.plain_secret(&name, &item);
+                    entries.push((name, item));
+                }
                 _ => whole = false,
             }
         }

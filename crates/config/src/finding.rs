@@ -5,6 +5,7 @@ use std::ops::Range;
 use castle_model::secret::REDACTED;
 use serde::Serialize;
 
+use crate::codes::explain;
 use crate::limits::MAX_FINDINGS;
 use crate::scan::boundary;
 use crate::secrets::find_secrets;
@@ -135,6 +136,18 @@ impl Finding {
         }
     }
 
+    /// Leaves nothing in it that may repeat the value at its place, unless the code alone says that it repeats none.
+    fn seal(&mut self) {
+        if matches!(self.code, "C0301" | "C0302" | "C0303" | "C0304" | "C0305") {
+            return;
+        }
+        explain(self.code).unwrap_or("This is wrong.").clone_into(&mut self.title);
+        self.notes =
+            vec!["the name of the setting sounds like a secret, so nothing of it is shown".into()];
+        self.help = None;
+        self.secret = true;
+    }
+
     /// Forbids to print what stands at the place.
     pub(crate) fn hidden(mut self) -> Self {
         self.secret = true;
@@ -162,6 +175,16 @@ impl Findings {
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// How many there are, for [`Findings::seal`].
+    pub(crate) fn mark(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Seals every finding since the mark: they concern a value that may be a secret.
+    pub(crate) fn seal(&mut self, mark: usize) {
+        self.list.iter_mut().skip(mark).for_each(Finding::seal);
     }
 
     /// Whether a spec may not be given out.

@@ -59,6 +59,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     },
 ];
 
+/// Why a file that is named has no text; whoever reads files for the castle file leaves all of these out.
+const UNUSABLE: &str = "it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB";
+
 /// The function of this name.
 pub(crate) fn signature(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|f| f.name == name)
@@ -206,7 +209,7 @@ fn file(
         }
     };
     let text = match evaluator.sources.files.get(&inside) {
-        None => Err(format!("there is no readable file `{inside}` beside the castle file")),
+        None => Err(format!("`{inside}` can not be used")),
         Some(bytes) => {
             String::from_utf8(bytes.clone()).map_err(|_| format!("`{inside}` is not UTF-8"))
         }
@@ -214,7 +217,10 @@ fn file(
     match text {
         Ok(text) => Some(Item { value: Value::Text(text), range: range.clone(), foreign: true }),
         Err(reason) => {
-            let finding = Finding::error("C0208", reason).at(&place, "read here");
+            let mut finding = Finding::error("C0208", reason).at(&place, "read here");
+            if !evaluator.sources.files.contains_key(&inside) {
+                finding = finding.note(UNUSABLE);
+            }
             evaluator.add(
                 finding.help("check the path: it is relative to the folder of the castle file"),
             );

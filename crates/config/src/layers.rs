@@ -197,7 +197,26 @@ fn manifests(
             .add(finding.help("check the path: it is relative to the folder of the castle file"));
         return None;
     }
+    if found.values().all(|text| is_empty(text)) {
+        let title = format!("the manifests in `{}` are empty", path.value);
+        findings.add(
+            Finding::error("C0704", title)
+                .at(&path.range, "nothing but blank lines, comments and `---`")
+                .note("a layer that applies nothing is never ready")
+                .help("write the objects of the layer there, or take the layer out"),
+        );
+        return None;
+    }
     Some(found)
+}
+
+/// Whether a manifest holds no document: only blank lines, comments and the marks between documents.
+fn is_empty(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.lines().all(|line| {
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        matches!(line, "" | "---" | "...") || line.starts_with(['#', '%'])
+    })
 }
 
 /// Whether the name is that of a manifest.

@@ -25,6 +25,7 @@ mod grammar;
 mod layers;
 pub mod limits;
 mod machines;
+mod mask;
 mod network;
 mod reader;
 mod reference;

@@ -67,12 +67,41 @@ pub(crate) fn read(castle: &Contents, findings: &mut Findings) -> Vec<Group> {
             None => {}
         }
     }
+    no_worker(castle, &groups, findings);
     groups
 }
 
-/// Whether some `nodes` block has a label that could not be read, which has been reported.
+/// Refuses a castle in which nothing could run.
+fn no_worker(castle: &Contents, groups: &[Group], findings: &mut Findings) {
+    let given = groups.iter().find(|group| group.role == Role::Worker);
+    let (title, range) = match given {
+        // A count that could not be read has been reported.
+        Some(group) if group.count != Some(0) => return,
+        None if misread(castle) => return,
+        Some(_) => {
+            let count = castle.labelled("nodes", "worker").and_then(|b| b.get::<i64>("count"));
+            ("a castle without a worker", count.map_or_else(|| castle.header.clone(), |c| c.range))
+        }
+        None => ("the block `nodes \"worker\"` is missing", castle.header.clone()),
+    };
+    let label = if given.is_some() { "none" } else { "in this castle" };
+    let help = if given.is_some() {
+        "set count = 1 or more"
+    } else {
+        "add nodes \"worker\" { … } with count = 1 or more"
+    };
+    findings.add(
+        Finding::error("C0509", title)
+            .at(&range, label)
+            .note("control planes take no workloads: without a worker no layer could ever start")
+            .help(help),
+    );
+}
+
+/// Whether some `nodes` block could not be read, or its label, which has been reported.
 pub(crate) fn misread(castle: &Contents) -> bool {
-    castle.blocks.iter().any(|b| b.grammar.keyword == "nodes" && b.label.is_none())
+    castle.is_meant("nodes")
+        || castle.blocks.iter().any(|b| b.grammar.keyword == "nodes" && b.label.is_none())
 }
 
 fn group(role: Role, block: &Contents, findings: &mut Findings) -> Group {

@@ -7,12 +7,13 @@ use hcl_edit::Span as _;
 use hcl_edit::expr::Expression;
 use hcl_edit::structure::{Attribute as AttributeNode, Block as BlockNode, Body, Structure};
 
-use crate::convert::{Located, Problem, Typed, convert};
+use crate::convert::{Located, Problem, Setting, Typed, convert};
 use crate::evaluate::Evaluator;
 use crate::finding::Finding;
 use crate::forms::check_key;
 use crate::function;
 use crate::grammar::{Attribute, Block, CASTLE, Kind, Label, Presence, Times};
+use crate::mask::{is_function_name, sounds_secret};
 use crate::secrets::{looks_like_secret, plain_value, standing_secret};
 use crate::suggest::{nearest, one_of};
 
@@ -66,6 +67,28 @@ impl Contents {
     /// The first block of this keyword inside.
     pub(crate) fn block(&self, keyword: &str) -> Option<&Self> {
         self.blocks.iter().find(|b| b.grammar.keyword == keyword)
+    }
+
+    /// Whether the label should say of which kind the block is, and does not: its keys may be right for that kind.
+    fn is_of_unknown_kind(&self) -> bool {
+        matches!(self.grammar.label, Label::OneOf(_)) && self.label.is_none()
+    }
+
+    /// Whether an unknown word inside was probably meant to be this one.
+    pub(crate) fn is_meant(&self, word: &str) -> bool {
+        self.meant.contains(&word)
+    }
+
+    /// An attribute as a setting of this block, with an example that is right here.
+    fn setting(&self, attribute: &Attribute) -> Setting<'static> {
+        let label = self.label.as_ref().map(|label| label.value.as_str());
+        let example = match (self.grammar.keyword, label, attribute.key) {
+            ("nodes", Some("worker"), "count") => "2",
+            ("nodes", Some("worker"), "first_ip") => "\"192.168.1.214\"",
+            ("nodes", Some("worker"), "first_vmid") => "431",
+            _ => attribute.example,
+        };
+        Setting { key: attribute.key, kind: attribute.kind, example }
     }
 
     /// The block of this keyword and label inside.
@@ -159,7 +182,9 @@ impl Reader<'_> {
         }
         seen.extend(&contents.meant);
         let range = node.span().unwrap_or_default();
-        let excused = self.lost.iter().any(|at| range.contains(at));
+        // Of a block of an unknown kind nobody can say what it lacks.
+        let excused =
+            contents.is_of_unknown_kind() || self.lost.iter().any(|at| range.contains(at));
         for attribute in grammar.attributes {
             match attribute.presence {
                 Presence::Required if !seen.contains(&attribute.key) && !excused => {
@@ -266,16 +291,16 @@ impl Reader<'_> {
         let key = node.key.as_str();
         let range = node.key.span().unwrap_or_default();
         let value = if let Some(attribute) = contents.grammar.attribute(key) {
-            self.value(attribute, &node.value)
+            self.value(&contents.setting(attribute), &node.value)
         } else if let Some(kind) = contents.grammar.open {
-            let open = Attribute {
-                key: "a deadline",
-                kind,
-                presence: Presence::Optional,
-                doc: "",
-                example: "\"5m\"",
-            };
-            self.value(&open, &node.value)
+            let mark = self.evaluator.findings.mark();
+            let value = self.value(&Setting { key, kind, example: "\"5m\"" }, &node.value);
+            if sounds_secret(key) {
+                self.evaluator.findings.seal(mark);
+            }
+            value
+        } else if contents.is_of_unknown_kind() {
+            return;
         } else {
             let finding = if let Some(block) = contents.grammar.block(key) {
                 Finding::error("C0110", format!("`{key}` is a block, not an attribute"))
@@ -296,12 +321,12 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, attribute: &Attribute, expression: &Expression) -> Option<Located<Typed>> {
-        if attribute.kind == Kind::Secret {
-            return self.secret(attribute, expression);
+    fn value(&mut self, setting: &Setting<'_>, expression: &Expression) -> Option<Located<Typed>> {
+        if setting.kind == Kind::Secret {
+            return self.secret(setting, expression);
         }
         let item = self.evaluator.evaluate(expression)?;
-        match convert(attribute, &item) {
+        match convert(setting, &item) {
             Ok(value) => Some(Located { value, range: item.range }),
             Err(Problem::Found(finding)) => {
                 self.add(*finding);
@@ -315,29 +340,16 @@ impl Reader<'_> {
     }
 
     /// A secret is taken from the syntax tree: the whole value must be a call of `secret` with a literal key.
-    fn secret(&mut self, attribute: &Attribute, expression: &Expression) -> Option<Located<Typed>> {
+    fn secret(&mut self, setting: &Setting<'_>, expression: &Expression) -> Option<Located<Typed>> {
         let range = expression.span().unwrap_or_default();
         if self.evaluator.broken.iter().any(|b| b.contains(&range.start)) {
             return None;
         }
         let call = match expression {
             Expression::FuncCall(call) if call.name.name.as_str() == "secret" => call,
-            // A secret inside of an expression, a misspelt function and such are said by the evaluator.
             _ => {
-                let plain = match expression {
-                    Expression::FuncCall(call)
-                        if matches!(call.name.name.as_str(), "env" | "file") =>
-                    {
-                        true
-                    }
-                    Expression::String(text) if looks_like_secret(text.value()) => {
-                        self.escaped_secret(&range);
-                        false
-                    }
-                    _ => self.evaluator.evaluate(expression).is_some(),
-                };
-                if plain {
-                    self.add(plain_value(attribute.key, &range));
+                if self.is_plain(expression, &range) {
+                    self.add(plain_value(setting.key, &range));
                 }
                 return None;
             }
@@ -355,11 +367,32 @@ impl Reader<'_> {
         let finding =
             Finding::error("C0304", "`secret` without a proper key").at(&problem.0, "the key");
         self.add(
-            finding
-                .note(problem.1)
-                .help(format!("write {} = {}", attribute.key, attribute.example)),
+            finding.note(problem.1).help(format!("write {} = {}", setting.key, setting.example)),
         );
         None
+    }
+
+    /// Whether a value in the place of a secret is a plain one. What else is wrong with it, such as a misspelt
+    /// function or a secret inside of an expression, the evaluator has said.
+    fn is_plain(&mut self, expression: &Expression, range: &Range<usize>) -> bool {
+        match expression {
+            Expression::FuncCall(call) => {
+                let name = call.name.name.as_str();
+                matches!(name, "env" | "file")
+                    || !is_function_name(name)
+                    || self.evaluator.evaluate_sealed(expression).is_some()
+            }
+            Expression::String(text) if looks_like_secret(text.value()) => {
+                self.escaped_secret(range);
+                false
+            }
+            // The name of a function without a call is a slip; any other name may be the secret itself.
+            Expression::Variable(name) if function::signature(name.as_str()).is_some() => {
+                self.evaluator.evaluate(expression).is_some()
+            }
+            Expression::Variable(_) | Expression::Traversal(_) => true,
+            _ => self.evaluator.evaluate_sealed(expression).is_some(),
+        }
     }
 
     /// A secret is reported where it stands in the text; one that only shows after its escapes are undone, here.
@@ -376,15 +409,20 @@ impl Reader<'_> {
             Finding::error("C0103", title)
                 .at(&contents.header, "in this block")
                 .note(attribute.doc)
-                .help(format!("add {} = {}", attribute.key, attribute.example)),
+                .help(format!(
+                    "add it, such as {} = {}",
+                    attribute.key,
+                    contents.setting(attribute).example
+                )),
         );
     }
 
     /// Reads a default as if it stood in the file, so that the reference tells the truth about it.
     fn default(&mut self, contents: &mut Contents, attribute: &Attribute, text: &str) {
         let Ok(expression) = hcl_edit::parser::parse_expr(text) else { return };
+        let setting = contents.setting(attribute);
         let typed =
-            self.evaluator.evaluate(&expression).and_then(|item| convert(attribute, &item).ok());
+            self.evaluator.evaluate(&expression).and_then(|item| convert(&setting, &item).ok());
         if let Some(typed) = typed {
             let range = contents.header.clone();
             let value = Value { typed, key: range.clone(), range, given: false };

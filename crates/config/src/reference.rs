@@ -45,7 +45,9 @@ A line of `castle check --json` is one finding, in the order of their places:
 | `help` | What to do, or `null`. |
 | `related` | Other places that have to do with it, each with `place` and `label`. |
 
-A secret that stands in the file by mistake is never printed, neither in a finding nor in the lines shown with it.
+A secret that stands in the file by mistake is never printed, neither in a finding nor in the lines shown with it: the
+values of secret settings, of settings whose names sound like secrets, known or not, and everything that has the shape
+of a well-known secret are shown as `***`.
 ";
 
 /// The reference of the castle file, in Markdown.
@@ -82,7 +84,7 @@ fn block(page: &mut String, block: &Block, parent: &str) {
     let times = match block.times {
         Times::Once => "Exactly once",
         Times::AtMostOnce if matches!(block.label, Label::OneOf([_, _, ..])) => {
-            "At most once for each label"
+            "Once for each label"
         }
         Times::AtMostOnce => "At most once",
         Times::Any => "Any number of times",

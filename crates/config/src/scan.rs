@@ -162,6 +162,36 @@ pub(crate) fn unclosed_quotes(text: &str) -> Vec<usize> {
     walk.unclosed
 }
 
+/// Where the bracket or brace stands that was probably left open, if the text ends inside of one: a brace that is
+/// closed on another level of indentation than it was opened on has taken the end of another, else the innermost.
+pub(crate) fn left_open(text: &str) -> Option<usize> {
+    let indent = |at: usize| {
+        let line = line_around(text, at);
+        let content = &text[line];
+        content.len() - content.trim_start().len()
+    };
+    let mut walk = Walk::new(text, 0);
+    let mut open: Vec<usize> = Vec::new();
+    let mut suspect = None;
+    while !walk.over() {
+        let (at, depth) = (walk.at, walk.inside.len());
+        walk.step();
+        if walk.inside.len() > depth {
+            open.push(at);
+        } else if walk.inside.len() < depth
+            && let Some(opened) = open.pop()
+        {
+            let begins = text.as_bytes()[at] == b'}'
+                && text[line_around(text, at).start..at].trim().is_empty();
+            if suspect.is_none() && begins && indent(opened) != indent(at) {
+                suspect = Some(opened);
+            }
+        }
+    }
+    let last = open.last().copied()?;
+    Some(suspect.unwrap_or(last))
+}
+
 /// Where the value that begins at `from` ends: the first line end outside of any bracket, string or heredoc.
 /// None if it does not end before the text does.
 pub(crate) fn value_end(text: &str, from: usize) -> Option<usize> {
@@ -249,6 +279,15 @@ mod tests {
     #[test]
     fn quotes_must_be_closed_on_their_line() {
         assert_eq!(unclosed_quotes("a = \"x\"\nb = \"y\nc = \"${\n1}\"\n# \"\nd = \"\n"), [12, 35]);
+    }
+
+    #[test]
+    fn the_brace_left_open_is_told_by_indentation() {
+        assert_eq!(left_open("a {\n  b {\n    x = 1\n  c {\n  }\n}\n"), Some(8));
+        assert_eq!(left_open("a {\n  b {\n  }\n"), Some(2));
+        assert_eq!(left_open("a {\n  b {\n"), Some(8));
+        assert_eq!(left_open("a {\n  b {\n }\n}\n"), None);
+        assert_eq!(left_open("a = [\n"), Some(4));
     }
 
     #[test]

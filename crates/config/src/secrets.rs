@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::finding::{Finding, Findings};
-use crate::grammar::{Block, CASTLE, Kind};
+use crate::mask::{blank, masked};
+use crate::scan::boundary;
 
 /// How a well-known secret begins, how many further characters it has at least, and what it is.
 const SHAPES: &[(&str, usize, &str)] = &[
@@ -21,6 +22,12 @@ const PEM_BEGIN: &str = "-----BEGIN ";
 const PEM_KEY: &str = "PRIVATE KEY-----";
 /// No title of a PEM block is longer.
 const PEM_TITLE_MAX: usize = 64;
+/// The least length of the first two parts of a JSON web token.
+const PART_LEAST: usize = 10;
+/// How the header of an API token of Proxmox begins.
+const PROXMOX: &str = "PVEAPIToken=";
+/// How far before a key of AWS its name is looked for.
+const NAME_MAX: usize = 64;
 
 /// Whether a text holds something that has the shape of a well-known secret.
 pub(crate) fn looks_like_secret(text: &str) -> bool {
@@ -28,7 +35,7 @@ pub(crate) fn looks_like_secret(text: &str) -> bool {
 }
 
 /// Every well-known secret in a text, and what it is.
-pub(crate) fn find_secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
+pub(crate) fn find_secrets(text: &str) -> Found {
     let mut found = Vec::new();
     for (begin, least, what) in SHAPES {
         // A run of beginnings is one secret: each byte is looked at once.
@@ -47,6 +54,23 @@ pub(crate) fn find_secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
             }
         }
     }
+    private_keys(text, &mut found);
+    addresses(text, &mut found);
+    tokens(text, &mut found);
+    access_keys(text, &mut found);
+    found.sort_by_key(|(range, _)| (range.start, range.end));
+    // Two shapes of one secret are one secret, so that it is reported and replaced once.
+    found.dedup_by(|next, first| {
+        let same = next.0.start < first.0.end;
+        first.0.end = if same { first.0.end.max(next.0.end) } else { first.0.end };
+        same
+    });
+    found
+}
+
+type Found = Vec<(Range<usize>, &'static str)>;
+
+fn private_keys(text: &str, found: &mut Found) {
     let mut done = 0;
     for (at, _) in text.match_indices(PEM_BEGIN) {
         if at < done {
@@ -61,6 +85,9 @@ pub(crate) fn find_secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
             found.push((at..done, "a private key"));
         }
     }
+}
+
+fn addresses(text: &str, found: &mut Found) {
     for (at, _) in text.match_indices("://") {
         let rest = &text[at + 3..];
         let end = rest
@@ -74,8 +101,70 @@ pub(crate) fn find_secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
             found.push((start..start + password.len(), "a password in an address"));
         }
     }
-    found.sort_by_key(|(range, _)| range.start);
-    found
+}
+
+/// Tokens with a form of their own: those of JSON (three parts of base64, the first an object) and of Proxmox.
+fn tokens(text: &str, found: &mut Found) {
+    let run = |at: usize| {
+        let part = |b: &&u8| b.is_ascii_alphanumeric() || b"_-".contains(*b);
+        text.as_bytes()[at.min(text.len())..].iter().take_while(part).count()
+    };
+    let mut done = 0;
+    for (at, _) in text.match_indices("eyJ") {
+        if at < done {
+            continue;
+        }
+        let first = at + run(at);
+        let second = first + 1 + run(first + 1);
+        let third = second + 1 + run(second + 1);
+        let dots = [first, second].iter().all(|dot| text.as_bytes().get(*dot) == Some(&b'.'));
+        done = first;
+        if dots && first - at >= PART_LEAST && second - first > PART_LEAST {
+            done = third.min(text.len());
+            found.push((at..done, "a JSON web token"));
+        }
+    }
+    for (at, begin) in text.match_indices(PROXMOX) {
+        let start = at + begin.len();
+        let end = text[start..].find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
+        let end = end.map_or(text.len(), |end| start + end);
+        if end > start {
+            found.push((start..end, "an API token of Proxmox"));
+        }
+    }
+}
+
+/// The two halves of an access key of AWS: the id by its beginning; the secret, which may be any base64, only
+/// after a name on its line that says so.
+fn access_keys(text: &str, found: &mut Found) {
+    let inside = |b: u8| b.is_ascii_alphanumeric() || b"/+".contains(&b);
+    let mut start = 0;
+    for piece in text.split_inclusive(|c: char| !c.is_ascii() || !inside(c as u8)) {
+        let word = piece.trim_end_matches(|c: char| !c.is_ascii() || !inside(c as u8));
+        let range = start..start + word.len();
+        let has = |what: fn(&u8) -> bool| word.bytes().any(|b| what(&b));
+        if word.len() == 20
+            && (word.starts_with("AKIA") || word.starts_with("ASIA"))
+            && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        {
+            found.push((range, "an access key id of AWS"));
+        } else if word.len() == 40
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_digit)
+            && is_named_before(text, start)
+        {
+            found.push((range, "a secret key of AWS"));
+        }
+        start += piece.len();
+    }
+}
+
+/// Whether shortly before this place, on its line, something is named that a key of AWS may belong to.
+fn is_named_before(text: &str, at: usize) -> bool {
+    let near = &text[boundary(text, at.saturating_sub(NAME_MAX))..at];
+    let near = near.rsplit('\n').next().unwrap_or_default().to_ascii_lowercase();
+    ["aws", "secret", "key"].iter().any(|word| near.contains(word))
 }
 
 /// Reports every well-known secret in the text of the file, comments included.
@@ -95,6 +184,16 @@ pub(crate) fn standing_secret(what: &str, range: &Range<usize>) -> Finding {
         .help("put it into the secret source and write secret(\"KEY\") here")
 }
 
+/// The finding about a plain value in an object under a name that is one of a secret.
+pub(crate) fn named_secret(name: &str, range: &Range<usize>) -> Finding {
+    Finding::error("C0305", format!("`{name}` sounds like a secret, and here stands a plain value"))
+        .at(range, "not shown")
+        .hidden()
+        .note("a castle file is kept in Git, where a secret stays for good")
+        .note("`vars` become a ConfigMap, which many may read")
+        .help("put it into the secret source and bring it into the cluster by an ExternalSecret; if it is no secret, give it another name")
+}
+
 /// The finding about a plain value in the place of a secret.
 pub(crate) fn plain_value(key: &str, range: &Range<usize>) -> Finding {
     let name = match key {
@@ -111,43 +210,8 @@ pub(crate) fn plain_value(key: &str, range: &Range<usize>) -> Finding {
 
 /// The text with every secret in it blanked, byte for byte, so that places stay the same.
 pub(crate) fn hide(text: &str, findings: &[Finding]) -> String {
-    let mut bytes = text.as_bytes().to_vec();
     let hidden =
         findings.iter().filter(|f| f.secret).filter_map(|f| f.place.map(|p| p.start..p.end));
     let known = find_secrets(text).into_iter().map(|(range, _)| range);
-    for range in hidden.chain(known).chain(secret_lines(text)) {
-        let end = range.end.min(bytes.len());
-        for byte in &mut bytes[range.start.min(end)..end] {
-            if !matches!(byte, b'\n' | b'\r' | b'"' | b' ') {
-                *byte = b'*';
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| " ".repeat(text.len()))
-}
-
-/// What follows the keys of secrets line by line, unless it is a call of `secret`: text that does not even parse
-/// may be shown too.
-fn secret_lines(text: &str) -> Vec<Range<usize>> {
-    let keys = secret_keys(&CASTLE);
-    let mut start = 0;
-    let mut ranges = Vec::new();
-    for line in text.split_inclusive('\n') {
-        for (equals, _) in line.match_indices('=') {
-            let before = line[..equals].trim_end();
-            let key = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
-            let value = line[equals + 1..].trim_start();
-            if key.is_some_and(|k| keys.contains(&k)) && !value.starts_with("secret(\"") {
-                ranges.push(start + equals + 1..start + line.len());
-                break;
-            }
-        }
-        start += line.len();
-    }
-    ranges
-}
-
-fn secret_keys(block: &Block) -> Vec<&'static str> {
-    let own = block.attributes.iter().filter(|a| a.kind == Kind::Secret).map(|a| a.key);
-    own.chain(block.blocks.iter().flat_map(secret_keys)).collect()
+    blank(text, hidden.chain(known).chain(masked(text)))
 }

@@ -6,7 +6,7 @@ use hcl_edit::structure::Body;
 
 use crate::finding::{Finding, Findings};
 use crate::limits::{MAX_BYTES, REPARSED_BYTES};
-use crate::scan::{boundary, guard, line_around, unclosed_quotes, value_end};
+use crate::scan::{boundary, guard, left_open, line_around, unclosed_quotes, value_end};
 
 /// How many mistakes of syntax are taken out to find the next.
 const MENDED: usize = 64;
@@ -174,6 +174,9 @@ fn syntax_finding(text: &str, at: usize, message: &str) -> Finding {
         .map_or(line.end, |end| at + end);
     // Past the last byte, or on the line end: point at the byte before.
     let range = if token > at { at..token } else { line.start.max(at.saturating_sub(1))..at };
+    if let Some(open) = left_open(text).filter(|_| text[at.min(text.len())..].trim().is_empty()) {
+        return open_finding(text, open);
+    }
     if message.contains("redefined attribute") {
         let key: String =
             text[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
@@ -198,6 +201,22 @@ fn syntax_finding(text: &str, at: usize, message: &str) -> Finding {
         .at(&range, "here")
         .note(format!("the parser says: {message}"))
         .help(help)
+}
+
+/// The finding about a brace or bracket that nothing closes.
+fn open_finding(text: &str, open: usize) -> Finding {
+    let line = line_around(text, open);
+    let start = line.start + text[line.clone()].len() - text[line].trim_start().len();
+    let word = text[start..open].split(|c: char| !c.is_alphanumeric() && c != '_').next();
+    let is_block = text[open..].starts_with('{') && !text[start..open].contains('=');
+    let title = match word {
+        Some(word) if is_block && !word.is_empty() => format!("the block `{word}` is not closed"),
+        _ => "a bracket that is not closed".to_owned(),
+    };
+    Finding::error("C0005", title)
+        .at(&(start..open + 1), "opened here")
+        .note("the file ends before it is closed")
+        .help("close it where it ends; if it looks closed, a bracket further down is missing")
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ async fn raise(
     let acted = retried(cx, || step.act(cx, verb)).await?;
     cx.phase.end_act();
     tell(cx, Progress::Acted { change: acted.change });
-    let proof = within_deadline(cx, "prove", step.gate(cx)).await?;
+    let proof = retried(cx, || step.gate(cx)).await?;
     Ok((acted, proof))
 }
 
@@ -115,7 +115,7 @@ async fn intent(cx: &Context, verb: Verb, reason: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does something until it succeeds, fails for good, or the step's deadline leaves no time for another try.
+/// Does something until it succeeds, fails for good, or the step's deadline has passed.
 async fn retried<T, F, Fut>(cx: &Context, mut call: F) -> Result<T, Failure>
 where
     F: FnMut() -> Fut,
@@ -125,27 +125,32 @@ where
     let mut tries = 0;
     loop {
         tries += 1;
-        let failure = match within_deadline(cx, "finish", call()).await {
+        let failure = match within_deadline(cx, call()).await {
             Ok(value) => return Ok(value),
             Err(failure) if !failure.is_transient() => return Err(failure),
             Err(failure) => failure,
         };
-        if Instant::now() + pause >= cx.deadline() {
+        let left = cx.deadline().saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return Err(failure);
         }
-        tell(cx, Progress::Retrying { failure, tries, delay: pause });
-        pause_for(pause).await;
+        let delay = pause.min(left);
+        tell(cx, Progress::Retrying { failure, tries, delay });
+        // Nothing is in flight during the pause, so a stop need not wait for it.
+        cx.phase.resting(pause_for(delay)).await;
         pause = Pace::RETRY.after(pause);
     }
 }
 
+/// A little more than the step's own waits may take, so that their last reason is what is told.
+const GRACE: Duration = Duration::from_secs(1);
+
 async fn within_deadline<T>(
     cx: &Context,
-    what: &str,
     call: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    timeout_at(cx.deadline(), call).await.unwrap_or_else(|_| {
-        Err(Failure::new(Class::Transient, format!("{what} {}", cx.step()), "its deadline has passed")
+    timeout_at(cx.deadline() + GRACE, call).await.unwrap_or_else(|_| {
+        Err(Failure::new(Class::Transient, format!("finish {}", cx.step()), "its deadline has passed")
             .hint("run the same command again to go on; `deadlines` in the castle file gives it more time"))
     })
 }

@@ -46,6 +46,13 @@ impl Phase {
         }
     }
 
+    /// Lets the step be dropped while something passes in which nothing is in flight.
+    pub(crate) async fn resting(&self, pause: impl Future<Output = ()>) {
+        self.turn(ACTING, PARKED);
+        pause.await;
+        self.turn(PARKED, ACTING);
+    }
+
     /// Resolves once the step may be dropped.
     pub(crate) async fn droppable(&self) {
         loop {

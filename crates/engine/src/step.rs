@@ -1,8 +1,8 @@
 //! The contract of a step: look, act, prove, undo. The runner calls; the step never decides when.
 //!
 //! ```text
-//!   up:    observe ──absent/wrong──▶ intent is durable ──▶ act ──▶ outcome is durable ──▶ gate ──▶ done
-//!             └──────right────────────────────────────────────────────────────────────────────▶ done
+//!   up:    observe ──absent/wrong──▶ intent is durable ──▶ act ──▶ gate ──▶ outcome is durable: done
+//!             └──────right─────────────────────────────────────────────────────────────────▶ done
 //!   down:  leftover ──something──▶ intent is durable ──▶ undo ──▶ leftover again: nothing ──▶ undone
 //! ```
 

@@ -1,10 +1,11 @@
 //! A look at the whole world before the plan: every step that can be seen is observed, none acts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use castle_journal::Records;
 use castle_model::deadline::Deadlines;
-use castle_model::{Failure, Observed, StepDecl, StepId, UndoKind};
+use castle_model::{Class, Failure, Observed, StepDecl, StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -15,6 +16,7 @@ use crate::graph::Graph;
 use crate::outputs::Outputs;
 use crate::scheduler::Scheduler;
 use crate::step::Step;
+use crate::wait::{Pace, pause_for};
 
 /// What a survey needs.
 pub struct Surveyor<'a> {
@@ -58,60 +60,75 @@ impl Surveyor<'_> {
 
     async fn ask(&self, decls: &[StepDecl], question: Question) -> Survey {
         let mut scheduler = Scheduler::new(decls);
+        let by_id: BTreeMap<&StepId, &StepDecl> = decls.iter().map(|d| (&d.id, d)).collect();
         let mut survey = Survey::new();
         let mut tasks = JoinSet::new();
+        let mut names = BTreeMap::new();
         let (mailbox, _unread) = mpsc::unbounded_channel();
         loop {
             for id in scheduler.start() {
-                let Some(step) = self.graph.step(&id) else { continue };
-                let deadline = decls.iter().find(|d| d.id == id).map_or("", |d| &d.deadline);
+                let (Some(step), Some(decl)) = (self.graph.step(&id), by_id.get(&id)) else {
+                    continue;
+                };
                 let cx = Context {
                     step: id.clone(),
                     state: self.records.step(&id).clone(),
                     incarnation: self.records.incarnation.clone(),
                     outputs: self.outputs.clone(),
-                    deadline: Instant::now() + self.deadlines.get(deadline),
+                    deadline: Instant::now() + self.deadlines.get(&decl.deadline),
                     mailbox: mailbox.clone(),
                     phase: Arc::default(),
                 };
-                tasks.spawn(async move { (id, look_at(step, &cx, question).await) });
+                let patient = decl.always;
+                let task = tasks.spawn(async move { look_at(step, &cx, question, patient).await });
+                names.insert(task.id(), id);
             }
-            match tasks.join_next().await {
+            let (task, look) = match tasks.join_next_with_id().await {
                 None => return survey,
-                Some(Err(_)) => {}
-                Some(Ok((id, look))) => {
-                    if matches!(look, Look::Seen(Observed::Right { .. }) | Look::Leftover(_)) {
-                        scheduler.done(&id);
-                    } else {
-                        for blocked in scheduler.failed(&id) {
-                            survey.entry(blocked).or_insert_with(|| Look::After(id.clone()));
-                        }
-                    }
-                    survey.insert(id, look);
+                Some(Ok((task, look))) => (task, look),
+                Some(Err(error)) => {
+                    let why = "the step panicked while it was looking";
+                    (error.id(), Look::Failed(Failure::bug("look at the world", why)))
+                }
+            };
+            let Some(id) = names.remove(&task) else { continue };
+            if matches!(look, Look::Seen(Observed::Right { .. }) | Look::Leftover(_)) {
+                scheduler.done(&id);
+            } else {
+                for blocked in scheduler.failed(&id) {
+                    survey.entry(blocked).or_insert_with(|| Look::After(id.clone()));
                 }
             }
+            survey.insert(id, look);
         }
     }
 }
 
-async fn look_at(step: Arc<dyn Step>, cx: &Context, question: Question) -> Look {
-    let late = |id: &StepId| {
-        Look::Failed(Failure::new(
-            castle_model::Class::Transient,
-            format!("look at {id}"),
-            "no answer in time",
-        ))
-    };
-    match question {
-        Question::Observe => match timeout_at(cx.deadline(), step.observe(cx)).await {
-            Ok(Ok(observed)) => Look::Seen(observed),
-            Ok(Err(failure)) => Look::Failed(failure),
-            Err(_) => late(cx.step()),
-        },
-        Question::Leftover => match timeout_at(cx.deadline(), step.leftover(cx)).await {
-            Ok(Ok(left)) => Look::Leftover(left),
-            Ok(Err(failure)) => Look::Failed(failure),
-            Err(_) => late(cx.step()),
-        },
+/// Looks at one step. What everything else hangs on (`patient`) is asked again while it fails transiently.
+async fn look_at(step: Arc<dyn Step>, cx: &Context, question: Question, patient: bool) -> Look {
+    let mut pause = Pace::RETRY.first;
+    loop {
+        let look = match question {
+            Question::Observe => match timeout_at(cx.deadline(), step.observe(cx)).await {
+                Ok(Ok(observed)) => Look::Seen(observed),
+                Ok(Err(failure)) => Look::Failed(failure),
+                Err(_) => Look::Failed(late(cx.step())),
+            },
+            Question::Leftover => match timeout_at(cx.deadline(), step.leftover(cx)).await {
+                Ok(Ok(left)) => Look::Leftover(left),
+                Ok(Err(failure)) => Look::Failed(failure),
+                Err(_) => Look::Failed(late(cx.step())),
+            },
+        };
+        let again = matches!(&look, Look::Failed(failure) if failure.is_transient());
+        if !(patient && again && Instant::now() + pause < cx.deadline()) {
+            return look;
+        }
+        pause_for(pause).await;
+        pause = Pace::RETRY.after(pause);
     }
+}
+
+fn late(step: &StepId) -> Failure {
+    Failure::new(Class::Transient, format!("look at {step}"), "no answer in time")
 }

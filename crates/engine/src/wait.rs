@@ -71,10 +71,11 @@ where
             changed(&reason);
             last = Some(reason);
         }
-        if Instant::now() + pause >= deadline {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return Err(too_late(what, began.elapsed(), last.unwrap_or_default()));
         }
-        pause_for(pause).await;
+        pause_for(pause.min(left)).await;
         pause = pace.after(pause);
     }
 }

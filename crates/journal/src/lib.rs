@@ -33,7 +33,7 @@ pub use error::{Corruption, StateError, Torn};
 pub use journals::{Journals, Start};
 pub use memory::MemoryDisk;
 pub use record::Record;
-pub use records::{Records, RunRecord};
+pub use records::{INCARNATION_LAYER, Records, RunRecord};
 pub use root::{Holder, Peek, StateRoot};
 pub use state::{Illegal, StepState, transition};
 

@@ -13,7 +13,7 @@ use crate::record::Record;
 use crate::state::{Illegal, StepState, transition};
 
 /// The one layer in whose journal the lives of a castle are recorded.
-pub(crate) const INCARNATION_LAYER: &str = "secrets";
+pub const INCARNATION_LAYER: &str = "secrets";
 
 /// One run as the run journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,6 +29,9 @@ pub enum StepState {
         /// What it had begun elsewhere, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
+        /// What it gave to know when it was last done.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        outputs: BTreeMap<String, String>,
     },
     /// It was done and proven.
     Done {
@@ -53,6 +56,9 @@ pub enum StepState {
         /// What it had begun elsewhere and may still be going on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
+        /// What it gave to know when it was last done.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        outputs: BTreeMap<String, String>,
     },
     /// What it made was removed.
     Undone {
@@ -92,6 +98,18 @@ impl StepState {
         }
     }
 
+    /// What the step gave to know when it was last done, even if it was begun again or failed since.
+    #[must_use]
+    pub fn outputs(&self) -> &BTreeMap<String, String> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        match self {
+            Self::Intended { outputs, .. }
+            | Self::Done { outputs, .. }
+            | Self::Failed { outputs, .. } => outputs,
+            Self::Absent | Self::Undone { .. } => &NONE,
+        }
+    }
+
     /// What the step had begun elsewhere and nobody has seen the end of.
     #[must_use]
     pub fn task(&self) -> Option<&str> {
@@ -128,14 +146,16 @@ pub fn transition(
             run: run.clone(),
             at,
             task: state.task().map(str::to_owned),
+            outputs: state.outputs().clone(),
         }),
-        (Record::Task { task, .. }, StepState::Intended { verb, reason, run, at, .. }) => {
+        (Record::Task { task, .. }, StepState::Intended { verb, reason, run, at, outputs, .. }) => {
             Ok(StepState::Intended {
                 verb: *verb,
                 reason: reason.clone(),
                 run: run.clone(),
                 at: *at,
                 task: Some(task.clone()),
+                outputs: outputs.clone(),
             })
         }
         (Record::Task { .. }, _) => illegal("a task needs an intent before it"),
@@ -153,6 +173,7 @@ pub fn transition(
             failure: failure.clone(),
             at,
             task: state.task().map(str::to_owned),
+            outputs: state.outputs().clone(),
         }),
         (Record::Forgotten { .. }, _) => Ok(StepState::Absent),
         (

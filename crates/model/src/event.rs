@@ -164,6 +164,13 @@ pub enum EventKind {
         /// Steps that are still being brought to a safe point.
         settling: usize,
     },
+    /// After a run down: something of ours that is still there.
+    Leftover {
+        /// The step that made it.
+        step: StepId,
+        /// What it is, or why it could not be looked at.
+        what: String,
+    },
     /// A run is over.
     RunEnded {
         /// How.

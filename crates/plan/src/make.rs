@@ -63,6 +63,9 @@ pub fn down(castle: &CastleName, steps: &[StepDecl], survey: &Survey) -> Result<
 fn verb_up(decl: &StepDecl, look: Option<&Look>, known: &BTreeSet<StepId>) -> (Verb, String, bool) {
     let seen = match look {
         None => return (Verb::Create, "not looked at".to_owned(), true),
+        Some(Look::After(need)) if known.contains(&decl.id) => {
+            return (Verb::Leave, format!("done before; to be seen again after {need}"), true);
+        }
         Some(Look::After(need)) => return (Verb::Create, format!("after {need}"), true),
         Some(Look::Failed(failure)) => {
             return (Verb::Create, format!("could not look: {failure}"), true);

@@ -20,6 +20,7 @@ pub mod inventory;
 pub mod mark;
 pub mod preflight;
 mod shape;
+mod strays;
 mod task;
 pub mod vm;
 
@@ -42,6 +43,12 @@ pub fn preflight_id() -> StepId {
 #[must_use]
 pub fn image_id() -> StepId {
     StepId::new("platform", "image")
+}
+
+/// The step that looks after VMs of ours that the castle file no longer names.
+#[must_use]
+pub fn strays_id() -> StepId {
+    StepId::new("platform", "strays")
 }
 
 /// The step that makes the VM of one node.
@@ -72,6 +79,12 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         .weight(9000)
         .undo(),
     ];
+    decls.push(
+        StepDecl::new(strays_id(), "VMs that the castle file no longer names", "vm")
+            .needs([StepId::new("secrets", "escrow")])
+            .weight(200)
+            .undo(),
+    );
     for node in &spec.nodes {
         let title = format!("VM {} ({}) on {}", node.name, node.vmid, platform.node);
         decls.push(
@@ -98,6 +111,8 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
             graph.add(decl, preflight::Preflight(site.clone()));
         } else if decl.id == image_id() {
             graph.add(decl, image::Image(site.clone()));
+        } else if decl.id == strays_id() {
+            graph.add(decl, strays::Strays(site.clone()));
         } else {
             let node = spec.nodes.iter().find(|node| vm_id(&node.name) == decl.id);
             let node = node.expect("every other step is that of a node").clone();

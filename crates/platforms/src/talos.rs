@@ -31,6 +31,9 @@ mod etcd;
 mod tests;
 mod vip;
 
+/// The journaled output that says in which life a step was proven: what was true of an earlier one proves nothing.
+const LIFE_OUTPUT: &str = "incarnation";
+
 /// The step that waits for one machine to answer at its address.
 #[must_use]
 pub fn boot_id(node: &NodeSpec) -> StepId {

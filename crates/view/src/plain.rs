@@ -53,6 +53,9 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
             let text = format!("failed after {}: {failure}", length(*took_ms));
             Some(sheet.step(step, "!", &text, Some(Tone::Bad)))
         }
+        EventKind::Leftover { step, what } => {
+            Some(sheet.step(step, "!", &format!("left over: {what}"), Some(Tone::Bad)))
+        }
         EventKind::LayerDone { layer, took_ms } => {
             let tally = progress.tally(layer);
             let changed = match tally.changed {

@@ -171,6 +171,7 @@ impl Progress {
             EventKind::Surveyed { .. }
             | EventKind::Planned { .. }
             | EventKind::LayerDone { .. }
+            | EventKind::Leftover { .. }
             | EventKind::Interrupted { .. } => {}
             EventKind::StepStarted { step, .. }
             | EventKind::StepTask { step, .. }

@@ -8,7 +8,9 @@ use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime};
+use crate::session;
 use crate::settings::Settings;
+use castle_journal::{StateError, StateRoot};
 use castle_rehearsal::inventory::Inventory;
 
 /// Prints the datacenter as it knows itself, independent of castle's state.
@@ -80,19 +82,64 @@ pub(crate) fn reset(
             return Err(Problem::refused("nothing was done"));
         }
     }
-    // A datacenter that somebody else hosts, or a state that somebody holds, is not pulled from under them.
-    drop(crate::session::hold(&rehearsal, settings, "rehearse reset")?);
-    for folder in [&rehearsal.datacenter, &rehearsal.state] {
-        remove(folder)?;
+    // What somebody works with is not pulled from under them; damage is no reason to keep it.
+    let state = match StateRoot::open(
+        &rehearsal.state,
+        &session::holder(&rehearsal, settings, "rehearse reset"),
+    ) {
+        Err(error @ StateError::Locked { .. }) => return Err(session::state_problem(&error)),
+        other => other.ok(),
+    };
+    runtime()?.block_on(async { rehearsal.check_unused() })?;
+    for (folder, files) in
+        [(&rehearsal.datacenter, DATACENTER_FILES), (&rehearsal.state, STATE_FILES)]
+    {
+        remove(folder, files)?;
     }
+    drop(state);
     output::talk("the rehearsal is gone");
     Ok(Exit::Done)
 }
 
-fn remove(folder: &Path) -> Result<(), Problem> {
-    match std::fs::remove_dir_all(folder) {
+/// What the datacenter writes into its folder.
+const DATACENTER_FILES: &[&str] = &["world.json", "world.json.new", "world.log", "lock"];
+/// What the journals write into the state root; folders last.
+const STATE_FILES: &[&str] = &["layers/", "run.journal", ".run.journal.new", "lock"];
+
+/// Removes the files that castle writes, then the folder if nothing else is in it: it may be somebody's own.
+fn remove(folder: &Path, files: &[&str]) -> Result<(), Problem> {
+    for name in files {
+        let path = folder.join(name);
+        if let Some(inner) = name.strip_suffix('/') {
+            remove_journals(&folder.join(inner))?;
+        } else {
+            gone(std::fs::remove_file(&path), &path)?;
+        }
+    }
+    if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        output::talk(&format!("notice: {} holds other files too, so it stays", folder.display()));
+        return Ok(());
+    }
+    gone(std::fs::remove_dir(folder), folder)
+}
+
+fn remove_journals(folder: &Path) -> Result<(), Problem> {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.to_string_lossy().contains(".journal") {
+            gone(std::fs::remove_file(&path), &path)?;
+        }
+    }
+    if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
+        gone(std::fs::remove_dir(folder), folder)?;
+    }
+    Ok(())
+}
+
+fn gone(result: std::io::Result<()>, path: &Path) -> Result<(), Problem> {
+    match result {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Problem::new(Exit::Failed, format!("{} could not be removed", folder.display()))
+            Err(Problem::new(Exit::Failed, format!("{} could not be removed", path.display()))
                 .because(&e))
         }
         _ => Ok(()),

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime};
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::settings::Settings;
 
 /// Raises or razes a castle in the rehearsal.
@@ -29,11 +29,13 @@ pub(crate) fn run(
             rehearsal.source
         ));
     }
+    // The state first: its checks (git, lock, damage) come before anything is written beside it.
+    let root = session::hold(&rehearsal, settings, direction)?;
     runtime()?.block_on(async {
         let host = rehearsal.open()?;
         host.spawn_driver();
         let session = Session { settings, rehearsal: &rehearsal, host: &host, json };
-        let work = session.run(direction, args);
+        let work = session.run(direction, args, root);
         let exit = match rehearsal.speed {
             None => work.await,
             Some(speed) => tokio::select! {

@@ -59,7 +59,12 @@ impl Context {
 
     /// The state root of the example castle.
     pub(crate) fn state(&self) -> PathBuf {
-        self.home.path().join("state/castle/rehearsal/blue")
+        self.home.path().join("state/castle/example/blue")
+    }
+
+    /// The folder of the example castle's datacenter.
+    pub(crate) fn datacenter(&self) -> PathBuf {
+        self.home.path().join("state/castle/example/blue.datacenter")
     }
 
     /// A command, not yet started.

@@ -17,6 +17,18 @@ fn killed_after(castle: &Context, words: &[&str], events: usize) -> bool {
     told == events
 }
 
+/// Runs `castle WORDS --json` and kills it with SIGKILL once a line tells this.
+fn killed_at(castle: &Context, words: &[&str], sign: &str) -> bool {
+    let mut command = castle.command(words);
+    let mut process =
+        command.arg("--json").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let told = lines.map(Result::unwrap).any(|line| line.contains(sign));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    told
+}
+
 #[test]
 fn a_killed_up_goes_on_and_ends_in_the_same_world() {
     let whole = Context::new();
@@ -55,10 +67,42 @@ fn a_castle_whose_state_is_lost_half_way_is_finished_all_the_same() {
 }
 
 #[test]
-fn a_killed_down_goes_on() {
+fn a_killed_down_is_finished_before_anything_rises_again() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);
-    killed_after(&castle, &["down", "--yes", "--speed", "2000"], 45);
+    let removed =
+        killed_at(&castle, &["down", "--yes", "--speed", "200"], "\"change\":\"removed\"");
+    assert!(removed, "it was killed in the middle");
+    let up = castle.run(&["up"]).ends(3);
+    assert!(up.err.contains("finish it with `castle down`"), "{}", up.err);
     castle.run(&["down", "--yes"]).ends(0);
     assert_eq!(castle.guests(), Vec::<u64>::new());
+    let status = castle.run(&["status"]).ends(0);
+    assert!(!status.out.contains("begun") && status.out.contains("not born"), "{}", status.out);
+    castle.run(&["up"]).ends(0);
+    assert_eq!(castle.guests().len(), 5);
+}
+
+#[test]
+fn down_waits_for_what_a_killed_up_had_begun() {
+    for sign in
+        ["download is running", "qmcreate is running", "resize is running", "qmstart is running"]
+    {
+        let castle = Context::new();
+        assert!(killed_at(&castle, &["up", "--speed", "200"], sign), "{sign}");
+        castle.run(&["down", "--yes"]).ends(0);
+        let world = castle.inventory();
+        assert_eq!(world["proxmox"]["running_tasks"], serde_json::json!([]), "{sign}");
+        assert_eq!(world["proxmox"]["files"], serde_json::json!([]), "{sign}");
+        castle.run(&["up"]).ends(0);
+    }
+}
+
+#[test]
+fn a_datacenter_that_lost_everything_gets_a_castle_of_a_new_life() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    std::fs::remove_dir_all(castle.datacenter()).unwrap();
+    castle.run(&["up"]).ends(0);
+    assert_eq!(castle.guests().len(), 5);
 }

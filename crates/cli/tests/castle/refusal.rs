@@ -36,7 +36,8 @@ fn the_state_root_must_lie_outside_any_git_work_tree() {
     std::fs::create_dir_all(castle.folder().join("repository/.git")).unwrap();
     let said = castle.run(&["up", "--state", "repository/state"]).ends(3);
     assert!(said.err.contains("git"), "{}", said.err);
-    assert!(!castle.folder().join("repository/state").exists());
+    let inside = std::fs::read_dir(castle.folder().join("repository")).unwrap().count();
+    assert_eq!(inside, 1, "nothing but .git lies in the work tree");
 }
 
 #[test]
@@ -49,7 +50,10 @@ fn a_second_process_is_told_who_holds_the_castle() {
         std::io::BufRead::read_line(&mut reader, &mut String::new()).unwrap();
     }
     let said = castle.run(&["up"]).ends(3);
-    assert!(said.err.contains(&format!("{}", first.id())), "{}", said.err);
+    for word in [&format!("process {}", first.id()), "`castle up`", "since 20"] {
+        assert!(said.err.contains(word), "{word}: {}", said.err);
+    }
+    assert!(!said.err.contains("reset"), "{}", said.err);
     castle.run(&["status"]).ends(0);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -116,4 +120,45 @@ fn a_failed_step_blocks_only_its_dependents_and_tells_how_to_go_on() {
     assert!(said.out.contains("castle rehearse -f castle.hcl up"), "{}", said.out);
     castle.write("castle.hcl", &text);
     castle.run(&["rehearse", "up"]).ends(0);
+}
+
+#[test]
+fn a_state_root_belongs_to_one_castle() {
+    let castle = Context::new();
+    castle.write("one.hcl", &example("one-and-one"));
+    castle.write("two.hcl", &example("one-and-two"));
+    castle.run(&["rehearse", "-f", "one.hcl", "--state", "here", "up"]).ends(0);
+    let said = castle.run(&["rehearse", "-f", "two.hcl", "--state", "here", "up"]).ends(3);
+    assert!(said.err.contains("belongs to the castle"), "{}", said.err);
+}
+
+#[test]
+fn a_castle_of_ones_own_is_not_the_example_even_with_its_name() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.write("castle.hcl", &example("blue"));
+    let status = castle.run(&["rehearse", "status"]).ends(0);
+    assert!(status.err.contains("no state yet"), "{}{}", status.out, status.err);
+}
+
+#[test]
+fn data_that_can_not_be_written_is_a_failure() {
+    let castle = Context::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = castle.command(&["graph"]).stdout(full).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn reset_removes_what_castle_wrote_and_nothing_else() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    std::fs::write(castle.state().join("mine.txt"), "x").unwrap();
+    castle.run(&["rehearse", "reset"]).ends(3);
+    let said = castle.run(&["rehearse", "reset", "--yes"]).ends(0);
+    assert!(said.err.contains("holds other files too"), "{}", said.err);
+    let left: Vec<_> =
+        std::fs::read_dir(castle.state()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["mine.txt"]);
+    assert!(!castle.datacenter().exists());
 }

@@ -69,9 +69,9 @@ const SECRETS: Block = Block {
     keyword: "secrets",
     label: Label::OneOf(&["infisical"]),
     times: Times::Once,
-    doc: "The secret source. Every `secret(\"KEY\")` names a key in its folder, and what the castle must keep \
-          (the Talos secrets, kubeconfig, talosconfig) is escrowed there. The access to the source itself never \
-          stands in this file.",
+    doc: "The secret source. Every `secret(\"KEY\")` names a key in its folder, and what the castle can not make \
+          again, the bundle of Talos secrets, is escrowed there. The access to the source itself never stands in \
+          this file.",
     attributes: &[
         required("host", Kind::Server, "\"https://eu.infisical.com\"", "The server of Infisical."),
         required("project", Kind::Text, "\"tazlab\"", "The slug of the project."),
@@ -94,7 +94,7 @@ const SECRETS: Block = Block {
             Kind::Choice(&["remove", "keep"]),
             Presence::Default("\"remove\""),
             "\"keep\"",
-            "What `castle down` does with the escrowed entries: `\"remove\"` once no VM is left, or `\"keep\"`.",
+            "What `castle down` does with the escrowed Talos secrets: `\"remove\"` once no VM is left, or `\"keep\"`.",
         ),
     ],
     open: None,
@@ -227,8 +227,9 @@ const NODES: Block = Block {
     keyword: "nodes",
     label: Label::OneOf(&["control-plane", "worker"]),
     times: Times::AtMostOnce,
-    doc: "Machines of one role. `nodes \"control-plane\"` is required and its count must be odd; workers may be left \
-          out. The machines are numbered: the second has the second address, VM id and name, and so on.",
+    doc: "Machines of one role. Both roles are required: the count of control planes must be odd, and there must be \
+          at least one worker, because control planes take no workloads. The machines are numbered: the second has \
+          the second address, VM id and name, and so on.",
     attributes: &[
         required("count", Kind::Integer(0, MAX_MACHINES), "3", "How many machines."),
         required(
@@ -345,7 +346,8 @@ const GITOPS: Block = Block {
             Kind::TextMap,
             Presence::Default("{}"),
             "{ domain = \"tazlab.net\" }",
-            "Values for the ConfigMap `cluster-vars`, which Kustomizations may substitute. Not for secrets.",
+            "Values for the ConfigMap `cluster-vars`, which Kustomizations may substitute. Not for secrets: a plain \
+             value under a name such as `db_password` is refused.",
         ),
     ],
     open: None,
@@ -369,7 +371,8 @@ const LAYER: Block = Block {
             "manifests",
             Kind::ProjectPath,
             "\"./metrics\"",
-            "A folder (or one file) with YAML manifests in the project folder, applied in the order of their paths.",
+            "A folder (or one file) with YAML manifests in the project folder, applied in the order of their paths. \
+             There must be at least one that is not empty.",
         ),
     ],
     open: None,

@@ -161,7 +161,7 @@ fn a_flood_of_findings_is_cut_and_counted() {
     let findings = read(&sources).findings;
     assert_eq!(findings.len(), MAX_FINDINGS + 1);
     let last = &findings[MAX_FINDINGS];
-    assert_eq!((last.code, last.title.as_str()), ("C0008", "19006 further findings are not shown"));
+    assert_eq!((last.code, last.title.as_str()), ("C0008", "19007 further findings are not shown"));
 }
 
 proptest! {

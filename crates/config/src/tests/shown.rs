@@ -55,6 +55,122 @@ fn unknown_platform() {
 }
 
 #[test]
+fn an_empty_block_of_an_unknown_kind_lacks_nothing() {
+    let start = crate::EXAMPLE.find("platform \"proxmox\" {").unwrap();
+    let end = start + crate::EXAMPLE[start..].find("\n  }").unwrap();
+    let body = &crate::EXAMPLE[start..end];
+    let text = after(body, "platform \"vsphere\" {\n    datacenter = \"one\"");
+    assert!(text.ends_with("castle.hcl: 1 error\n") && text.contains("C0108"), "{text}");
+}
+
+#[test]
+fn a_deadline_is_called_by_its_name() {
+    insta::assert_snapshot!(after("vm = \"5m\"", "vm = \"5 minutes\""), @r#"
+    error[C0202]: `vm` takes a length of time in h, m and s
+      --> castle.hcl:81:10
+       |
+    81 |     vm = "5 minutes"
+       |          ^^^^^^^^^^^ not such a value
+       |
+       = note: `5 minutes` is not a length of time (write it as 90s, 5m or 1h30m)
+       = help: write it like vm = "5m"
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn no_worker() {
+    insta::assert_snapshot!(after("count      = 2", "count      = 0"), @r#"
+    error[C0509]: a castle without a worker
+      --> castle.hcl:55:18
+       |
+    55 |     count      = 0
+       |                  ^ none
+       |
+       = note: control planes take no workloads: without a worker no layer could ever start
+       = help: set count = 1 or more
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn the_cure_for_a_worker_is_that_of_a_worker() {
+    let text = after("    first_ip   = \"192.168.1.214\"\n", "");
+    assert!(text.contains("add it, such as first_ip = \"192.168.1.214\""), "{text}");
+    let text = after("first_vmid = 431", "first_vmid = \"four\"");
+    assert!(!text.contains("421 "), "{text}");
+}
+
+#[test]
+fn a_file_that_can_not_be_used() {
+    insta::assert_snapshot!(after("node          = \"pve\"", "node          = file(\"node.txt\")"), @r#"
+    error[C0208]: `node.txt` can not be used
+      --> castle.hcl:26:26
+       |
+    26 |     node          = file("node.txt")
+       |                          ^^^^^^^^^^ read here
+       |
+       = note: it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB
+       = help: check the path: it is relative to the folder of the castle file
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_block_left_open() {
+    let text = after("  }\n\n  # cp-01 to", "\n\n  # cp-01 to");
+    insta::assert_snapshot!(text, @r#"
+    error[C0005]: the block `network` is not closed
+      --> castle.hcl:34:3
+       |
+    34 |   network {
+       |   ^^^^^^^^^ opened here
+       |
+       = note: the file ends before it is closed
+       = help: close it where it ends; if it looks closed, a bracket further down is missing
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_misspelt_secret() {
+    insta::assert_snapshot!(
+        after("token_secret  = secret(\"PROXMOX_TOKEN_SECRET\")", "token_secrt = \"hunter2-8374\""), @r#"
+    error[C0102]: there is no key `token_secrt` here
+      --> castle.hcl:25:5
+       |
+    25 |     token_secrt = "************"
+       |     ^^^^^^^^^^^ unknown in `platform`
+       |
+       = help: did you mean `token_secret`?
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
+fn a_password_in_the_vars() {
+    insta::assert_snapshot!(
+        after("domain       = \"tazlab.net\"", "db_password = \"hunter2\""), @r#"
+    error[C0305]: `db_password` sounds like a secret, and here stands a plain value
+      --> castle.hcl:75:21
+       |
+    75 |       db_password = "*******"
+       |                     ^^^^^^^^^ not shown
+       |
+       = note: a castle file is kept in Git, where a secret stays for good
+       = note: `vars` become a ConfigMap, which many may read
+       = help: put it into the secret source and bring it into the cluster by an ExternalSecret; if it is no secret, give it another name
+
+    castle.hcl: 1 error
+    "#);
+}
+
+#[test]
 fn even_control_planes() {
     insta::assert_snapshot!(after("count      = 3", "count      = 4").split("\n\n").next().unwrap(), @r#"
     error[C0501]: 4 control planes survive no more failures than 3 do
@@ -256,7 +372,7 @@ fn a_circle_of_layers() {
     };
     let layers = layer("a", "b") + &layer("b", "c") + &layer("c", "a");
     let mut sources = changed(&[("  deadlines {", &(layers + "  deadlines {"))]);
-    sources.files.insert("m/x.yaml".into(), Vec::new());
+    sources.files.insert("m/x.yaml".into(), b"kind: X".to_vec());
     insta::assert_snapshot!(shown(&sources), @r#"
     error[C0703]: layers wait for each other: a -> b -> c -> a
       --> castle.hcl:80:9

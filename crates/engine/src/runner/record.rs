@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use castle_journal::{Record, StepState};
+use castle_journal::{INCARNATION_LAYER, Record, StepState};
 use castle_model::plan::Direction;
 use castle_model::{Change, EventKind, Failure, Incarnation, LayerName, StepId};
 use tokio::task::{Id, JoinError};
@@ -11,9 +11,6 @@ use tokio::time::Instant;
 use super::{RunError, Turns, millis};
 use crate::attempt::{Ended, Progress};
 use crate::context::Message;
-
-/// The layer in whose journal the lives of a castle are recorded.
-const INCARNATION_LAYER: &str = "secrets";
 
 impl Turns<'_> {
     pub(super) fn hear(&mut self, messages: Vec<Message>) -> Result<(), RunError> {
@@ -111,8 +108,14 @@ impl Turns<'_> {
 
     /// A step that is as wanted. It is written down once; after that nothing changes, so nothing is written.
     pub(super) fn left(&mut self, id: &StepId, evidence: &str) -> Result<(), RunError> {
-        let known = matches!(self.given.journals.records().step(id), StepState::Done { .. });
-        if !known && self.given.plan.direction == Direction::Up {
+        let state = self.given.journals.records().step(id);
+        let (absent, known) =
+            (*state == StepState::Absent, matches!(state, StepState::Done { .. }));
+        if self.given.plan.direction == Direction::Down {
+            if !absent {
+                self.append(Record::Forgotten { step: id.clone() })?;
+            }
+        } else if !known {
             self.append(Record::Outcome {
                 step: id.clone(),
                 change: Change::Unchanged,

@@ -36,12 +36,17 @@ enum Script {
     Parked,
     /// Is never proven.
     SlowGate,
+    /// Its first proof meets a transient failure.
+    FlakyGate,
+    /// Fails transiently for ever.
+    Refused,
 }
 
 #[derive(Default)]
 struct Shared {
     acts: BTreeMap<StepId, u32>,
     made: BTreeMap<StepId, bool>,
+    gates: u32,
 }
 
 struct Scripted {
@@ -81,6 +86,7 @@ impl Step for Scripted {
             Script::TransientTwice if tries < 3 => {
                 return Err(Failure::new(Class::Transient, "call", "refused"));
             }
+            Script::Refused => return Err(Failure::new(Class::Transient, "call", "refused")),
             Script::Denied => return Err(Failure::new(Class::Denied, "call", "403")),
             Script::Panics => panic!("a secret could be in here"),
             Script::SlowAct => pause_for(Duration::from_secs(5)).await,
@@ -99,6 +105,13 @@ impl Step for Scripted {
         if self.script == Script::SlowGate {
             cx.wait(Pace::GATE, "never", || async { Ok(Verdict::<()>::waiting("not yet")) })
                 .await?;
+        }
+        if self.script == Script::FlakyGate {
+            let mut shared = self.shared.lock().unwrap();
+            shared.gates += 1;
+            if shared.gates == 1 {
+                return Err(Failure::new(Class::Transient, "delete the probe", "503"));
+            }
         }
         Ok("proven".to_owned())
     }
@@ -227,6 +240,27 @@ async fn a_transient_failure_is_tried_again() {
     let retries =
         bench.events.iter().filter(|e| matches!(e.kind, EventKind::StepRetrying { .. })).count();
     assert_eq!(retries, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transient_failure_of_a_gate_is_tried_again_and_the_act_is_not() {
+    let mut bench = Bench::new(&[("a", &[], Script::FlakyGate)]);
+    let report = bench.run(Direction::Up).await.unwrap();
+    assert_eq!((report.outcome, bench.acts("a")), (RunOutcome::Done, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_pause_between_tries() {
+    let mut bench = Bench::new(&[("a", &[], Script::Refused)]);
+    let stop = bench.stop.clone();
+    let began = tokio::time::Instant::now();
+    let asks = async {
+        pause_for(Duration::from_mins(1)).await;
+        stop.ask();
+    };
+    let (report, ()) = tokio::join!(bench.run(Direction::Up), asks);
+    assert_eq!(report.unwrap().outcome, RunOutcome::Interrupted);
+    assert!(began.elapsed() < Duration::from_millis(60_100), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -123,7 +123,11 @@ impl Step for Escrow {
         let life = if let Ok(draft) = cx.outputs().get(&DRAFT) {
             draft
         } else {
-            let life = Life::begin(&vault.world)?;
+            let mut life = Life::begin(&vault.world)?;
+            // A seeded world that was thrown away would give its first life again, and what is known of that one.
+            while cx.incarnation() == Some(&life.incarnation) {
+                life = Life::begin(&vault.world)?;
+            }
             cx.born(&life.incarnation).await?;
             cx.outputs().put(&DRAFT, life);
             cx.outputs().get(&DRAFT)?

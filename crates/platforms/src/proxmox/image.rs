@@ -109,6 +109,9 @@ impl Step for Image {
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         match self.size(cx).await? {
             Some(_) => Ok(Some(format!("image {}", volume(&self.0.spec)?))),
+            None if task::is_running(cx, &self.0.client(cx)?).await? => {
+                Ok(Some(format!("image {}, still being fetched", volume(&self.0.spec)?)))
+            }
             None => Ok(None),
         }
     }
@@ -119,6 +122,9 @@ impl Step for Image {
         let volume = volume(&self.0.spec)?;
         let what = format!("remove the image {volume}");
         task::settle(cx, &client).await?;
+        if self.size(cx).await?.is_none() {
+            return Ok(());
+        }
         let removal = client
             .delete_volume(&platform.node, &platform.image_storage, &volume)
             .await

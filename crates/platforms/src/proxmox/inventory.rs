@@ -9,7 +9,7 @@ use castle_model::{Class, Failure, Incarnation, Observed, Spec, VmId};
 use castle_proxmox::{Guest, GuestKind, Proxmox};
 
 use super::Site;
-use super::mark::{Mark, Owner, owner};
+use super::mark::{Mark, Owner, castle_tag, owner};
 
 /// What was found.
 pub const INVENTORY: Key<Inventory> = Key::new("platform/inventory");
@@ -91,16 +91,18 @@ pub async fn look(client: &Proxmox, spec: &Spec) -> Result<Inventory, Failure> {
     }
     let guests = client.guests().await.map_err(|error| error.failure(&what))?;
     let mut found = Inventory::default();
-    for guest in guests.into_iter().filter(|guest| concerns(spec, guest.vmid)) {
+    for guest in guests.into_iter().filter(|guest| concerns(spec, guest)) {
         sort(client, spec, &guest, &mut found).await?;
     }
     Ok(found)
 }
 
-/// Whether a guest of this number stands where the castle's machines do.
-fn concerns(spec: &Spec, vmid: VmId) -> bool {
+/// Whether a guest stands where the castle's machines do, or bears the castle's tag anywhere else.
+fn concerns(spec: &Spec, guest: &Guest) -> bool {
     let (first, last) = spec.platform.vmids;
-    (first..=last).contains(&vmid) || spec.nodes.iter().any(|node| node.vmid == vmid)
+    (first..=last).contains(&guest.vmid)
+        || spec.nodes.iter().any(|node| node.vmid == guest.vmid)
+        || guest.tags.contains(&castle_tag(&spec.name))
 }
 
 async fn sort(

@@ -13,6 +13,12 @@ const TAG: &str = "castle";
 /// How the line of a description begins that holds the mark.
 const LINE: &str = "castle-mark:";
 
+/// The tag of every VM of one castle.
+#[must_use]
+pub fn castle_tag(castle: &CastleName) -> String {
+    format!("castle-{castle}")
+}
+
 /// Whose VM it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
@@ -55,11 +61,8 @@ impl Mark {
     /// The tags that carry it, as Proxmox stores them.
     #[must_use]
     pub fn tags(&self) -> String {
-        let mut tags = [
-            TAG.to_owned(),
-            format!("castle-{}", self.castle),
-            format!("inc-{}", self.incarnation),
-        ];
+        let mut tags =
+            [TAG.to_owned(), castle_tag(&self.castle), format!("inc-{}", self.incarnation)];
         tags.sort();
         tags.join(";")
     }

@@ -208,7 +208,15 @@ impl Step for Vm {
             seen = self.look_settled(cx, &client).await?;
         }
         let config = match seen {
-            Seen::Ours(_, config) => config,
+            Seen::Ours(mark, config)
+                if mark.incarnation == cx.outputs().get(&LIFE)?.incarnation =>
+            {
+                config
+            }
+            Seen::Ours(mark, _) => {
+                let whose = format!("another life of this castle, {}", mark.incarnation);
+                return Err(self.foreign("make", &whose));
+            }
             Seen::Foreign(whose) => return Err(self.foreign("make", &whose)),
             Seen::Nothing | Seen::InTheMaking => {
                 let why = "it was made and is not there";

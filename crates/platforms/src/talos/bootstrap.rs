@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 
-use super::Realm;
 use super::etcd::{Seen, ask};
+use super::{LIFE_OUTPUT, Realm};
+use crate::handed::LIFE;
 
 /// The step.
 pub(super) struct Bootstrap(pub(super) Realm);
@@ -38,30 +39,36 @@ impl Step for Bootstrap {
         if let Some(evidence) = self.runs(cx).await? {
             return Ok(Observed::Right { evidence });
         }
-        if cx.state().word() == "done" {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
+        if cx.state().outputs().get(LIFE_OUTPUT) == Some(&life) {
             // It ran once: its data is on the disks, and a second beginning would split the brain.
             return Err(Failure::new(
-                Class::Transient,
+                Class::Conflict,
                 self.what()?,
                 "etcd was bootstrapped before and runs nowhere now; it is never bootstrapped twice",
             )
             .hint(
-                "wait for the control planes to come up, or raze the castle with `castle down`",
+                "bring the control planes up again and run `castle up` once more, or raze the castle with `castle down`",
             ));
         }
         Ok(Observed::Absent)
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
         if self.runs(cx).await?.is_some() {
-            return Ok(Acted::of(Change::Unchanged));
+            return Ok(Acted::of(Change::Unchanged).with(LIFE_OUTPUT, life));
         }
         let first = self.0.first()?;
         let talos = self.0.open(cx, first).await?;
         match talos.bootstrap().await {
-            Ok(()) => Ok(Acted::of(Change::Created).with("node", first.name.as_str())),
+            Ok(()) => Ok(Acted::of(Change::Created)
+                .with("node", first.name.as_str())
+                .with(LIFE_OUTPUT, life)),
             // An earlier call whose answer was lost, or an old disk: the gate tells which.
-            Err(error) if error.is_already_there() => Ok(Acted::of(Change::Unchanged)),
+            Err(error) if error.is_already_there() => {
+                Ok(Acted::of(Change::Unchanged).with(LIFE_OUTPUT, life))
+            }
             Err(error) => Err(error.failure(self.what()?)),
         }
     }

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use castle_engine::{Context, Pace, Step};
+use castle_engine::{Acted, Context, Pace, Step};
 use castle_kubernetes::readyz;
-use castle_model::{Failure, Observed, Verdict};
+use castle_model::{Change, Failure, Observed, Verb, Verdict};
 
-use super::Realm;
 use super::access::kube_access;
+use super::{LIFE_OUTPUT, Realm};
+use crate::handed::LIFE;
 
 /// How many answers in a row are a proof, each over a connection of its own.
 const IN_A_ROW: u32 = 5;
@@ -21,6 +22,11 @@ const PAUSE: Pace = Pace { first: Duration::from_millis(500), most: Duration::fr
 pub(super) struct Vip(pub(super) Realm);
 
 impl Vip {
+    fn proven_in_this_life(&self, cx: &Context) -> Result<bool, Failure> {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
+        Ok(cx.state().outputs().get(LIFE_OUTPUT) == Some(&life))
+    }
+
     async fn ask(&self, cx: &Context) -> Result<(), Failure> {
         let access = kube_access(&self.0, cx)?;
         let vip = self.0.spec().network.vip;
@@ -33,11 +39,18 @@ impl Step for Vip {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         match self.ask(cx).await {
             // Proven before, and still so: one answer is enough. The first time, the gate proves it.
-            Ok(()) if cx.state().word() == "done" => Ok(Observed::right("answers through the VIP")),
+            Ok(()) if self.proven_in_this_life(cx)? => {
+                Ok(Observed::right("answers through the VIP"))
+            }
             Ok(()) => Ok(Observed::Absent),
             Err(failure) if failure.is_transient() => Ok(Observed::Absent),
             Err(failure) => Err(failure),
         }
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
+        Ok(Acted::of(Change::Unchanged).with(LIFE_OUTPUT, life))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
