@@ -99,7 +99,7 @@ mod tests {
     const NOW: &str = "main@sha1:2";
 
     fn ours(name: &str, revision: &str) -> Value {
-        unit(name, json!({"kind": "GitRepository", "name": NAMESPACE}), revision)
+        unit(name, &json!({"kind": "GitRepository", "name": NAMESPACE}), revision)
     }
 
     fn not_ready(name: &str, reason: &str, message: &str) -> Value {
@@ -127,7 +127,7 @@ mod tests {
         );
         assert_eq!(say(vec![root(), ours("a", NOW)]), "2 Kustomizations ready at main@sha1:2");
         let charts =
-            unit("charts", json!({"kind": "OCIRepository", "name": "charts"}), "1@sha256:9");
+            unit("charts", &json!({"kind": "OCIRepository", "name": "charts"}), "1@sha256:9");
         assert_eq!(
             say(vec![root(), charts.clone(), holding("OCIRepository", "charts", "1@sha256:9")]),
             "2 Kustomizations ready, 1 from other sources than main@sha1:2"

@@ -96,7 +96,7 @@ mod tests {
         let git = json!({"kind": "GitRepository", "name": NAMESPACE});
         let at = |applied: &str, fetched: &str| {
             root_applied(&picture(vec![
-                unit(NAMESPACE, git.clone(), applied),
+                unit(NAMESPACE, &git, applied),
                 holding("GitRepository", NAMESPACE, fetched),
             ]))
         };

@@ -77,7 +77,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A Kustomization that is ready at a revision of a source.
-    pub(in super::super) fn unit(name: &str, source: Value, revision: &str) -> Value {
+    pub(in super::super) fn unit(name: &str, source: &Value, revision: &str) -> Value {
         json!({
             "apiVersion": KUSTOMIZE, "kind": "Kustomization", "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"sourceRef": source},
@@ -112,7 +112,7 @@ pub(super) mod tests {
         let (one, two) = ("main@sha1:1111111111", "main@sha1:2222222222");
         let git = || json!({"kind": "GitRepository", "name": NAMESPACE});
         let at = |applied: &str, fetched: &str| {
-            say(unit("a", git(), applied), vec![holding("GitRepository", NAMESPACE, fetched)])
+            say(unit("a", &git(), applied), vec![holding("GitRepository", NAMESPACE, fetched)])
         };
         assert_eq!(at(one, one), "ready at main@sha1:1111111111");
         assert_eq!(
@@ -129,7 +129,7 @@ pub(super) mod tests {
     #[test]
     fn each_kind_of_source_has_its_own_revision() {
         for kind in KINDS {
-            let unit = |revision| unit("a", json!({"kind": kind, "name": "other"}), revision);
+            let unit = |revision| unit("a", &json!({"kind": kind, "name": "other"}), revision);
             let ours = || holding("GitRepository", NAMESPACE, "main@sha1:1");
             let source = || holding(kind, "other", "latest@sha256:7");
             assert_eq!(
@@ -154,17 +154,14 @@ pub(super) mod tests {
         let far = json!({"kind": "Bucket", "name": "far", "namespace": "away"});
         let mut source = holding("Bucket", "far", "sha256:3");
         assert!(
-            say(unit("a", far.clone(), "sha256:3"), vec![source.clone()])
+            say(unit("a", &far, "sha256:3"), vec![source.clone()])
                 .contains("away/far is not there")
         );
         source["metadata"]["namespace"] = "away".into();
-        assert_eq!(
-            say(unit("a", far.clone(), "sha256:3"), vec![source.clone()]),
-            "ready at sha256:3"
-        );
+        assert_eq!(say(unit("a", &far, "sha256:3"), vec![source.clone()]), "ready at sha256:3");
         source["status"] = json!({});
         assert_eq!(
-            say(unit("a", far, ""), vec![source]),
+            say(unit("a", &far, ""), vec![source]),
             "Bucket away/far has fetched nothing yet"
         );
     }
@@ -172,10 +169,10 @@ pub(super) mod tests {
     #[test]
     fn a_kind_that_we_do_not_know_is_judged_by_being_ready() {
         let wasm = json!({"kind": "WasmModule", "name": "x"});
-        assert_eq!(say(unit("a", wasm.clone(), "7"), vec![]), "ready at 7");
+        assert_eq!(say(unit("a", &wasm, "7"), vec![]), "ready at 7");
         let foreign = json!({"apiVersion": "example.org/v1", "kind": "GitRepository", "name": "x"});
-        assert_eq!(say(unit("a", foreign, "7"), vec![]), "ready at 7");
-        let mut late = unit("a", wasm, "7");
+        assert_eq!(say(unit("a", &foreign, "7"), vec![]), "ready at 7");
+        let mut late = unit("a", &wasm, "7");
         late["status"]["conditions"][0]["status"] = "False".into();
         assert!(say(late, vec![]).contains("is not ready"));
     }
