@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::codes::explain;
 use crate::limits::MAX_FINDINGS;
+use crate::mask::assigned;
 use crate::scan::boundary;
 use crate::secrets::find_secrets;
 
@@ -124,6 +125,9 @@ impl Finding {
         let own = [&mut self.title, &mut self.label].into_iter().chain(&mut self.notes);
         for text in own.chain(&mut self.help).chain(related) {
             for (range, _) in find_secrets(text).into_iter().rev() {
+                text.replace_range(range, REDACTED);
+            }
+            for range in assigned(text).into_iter().rev() {
                 text.replace_range(range, REDACTED);
             }
             if text.len() > SENTENCE_MAX {

@@ -57,16 +57,18 @@ const PLAIN: &[&str] = &[
 ];
 /// The longest name that is shown as that of a function; what is longer may be anything.
 const FUNCTION_MAX: usize = 24;
-/// The most lines that a quote left open may go on.
+/// What joins a line to the next one in somebody's mind.
+const JOINS: [char; 8] = ['=', ':', '+', '\\', '.', '?', '&', '|'];
+/// The most lines that a value may go on.
 const OPEN_LINES: usize = 64;
 
 /// Whether the value of a setting of this name may be a secret, so that it is not shown. Generous on purpose.
 pub(crate) fn sounds_secret(name: &str) -> bool {
     let keys = secret_keys(&CASTLE);
-    if keys.contains(&name) {
+    let lower = name.to_ascii_lowercase();
+    if keys.contains(&lower.as_str()) {
         return true;
     }
-    let lower = name.to_ascii_lowercase();
     if name.is_empty() || is_known(&lower) {
         return false;
     }
@@ -133,10 +135,12 @@ fn is_word(c: char) -> bool {
 /// Where values stand that may be secrets by the names of their settings, in order.
 pub(crate) fn masked(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
-    let mut at = 0;
+    let (mut at, mut line_end) = (0, line_around(text, 0).end);
     while at < text.len() {
-        let line = line_around(text, at);
-        match setting(text, at..line.end) {
+        if at > line_end {
+            line_end = line_around(text, at).end;
+        }
+        match setting(text, at..line_end) {
             Some(from) => {
                 let (from, over) = skip_reference(text, from);
                 let end = if over { from } else { end(text, from) };
@@ -146,7 +150,7 @@ pub(crate) fn masked(text: &str) -> Vec<Range<usize>> {
                 // The rest of the line may hold another setting.
                 at = end.max(at + 1);
             }
-            None => at = line.end + 1,
+            None => at = line_end + 1,
         }
         while !text.is_char_boundary(at.min(text.len())) {
             at += 1;
@@ -175,8 +179,25 @@ fn setting(text: &str, line: Range<usize>) -> Option<usize> {
     content.match_indices(['=', ':']).find_map(|(at, _)| {
         let before = content[..at].trim_end().trim_end_matches(['"', ')', '\'']);
         let word = before.rsplit(|c| !is_word(c)).next().unwrap_or_default();
-        sounds_secret(word).then_some(line.start + at + 1)
+        // `secrets` is a block; with a value after it, somebody took it for a setting.
+        (sounds_secret(word) || word == "secrets").then_some(line.start + at + 1)
     })
+}
+
+/// Where values stand in a sentence that were written right after a name, as in `password=…`.
+pub(crate) fn assigned(sentence: &str) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (at, _) in sentence.match_indices('=') {
+        let word = sentence[..at].rsplit(|c| !is_word(c)).next().unwrap_or_default();
+        let value = &sentence[at + 1..];
+        let length = value.find(|c: char| c.is_whitespace() || "\"`".contains(c));
+        let length = length.unwrap_or(value.len());
+        let first = ranges.last().is_none_or(|last| last.end <= at);
+        if first && length > 0 && sounds_secret(word) && !value.starts_with("secret(") {
+            ranges.push(at + 1..at + 1 + length);
+        }
+    }
+    ranges
 }
 
 /// A line such as `secretss "infisical" {` opens a block; what it holds is looked at by itself.
@@ -218,19 +239,31 @@ fn end(text: &str, from: usize) -> usize {
         return if before.ends_with(':') { line.end } else { text.len() };
     };
     let mut end = line_around(text, end).end;
-    // A quote that is not closed may go on in the next lines, until a line that is clearly a setting.
+    // A quote that is not closed may go on in the next lines, until a line that is clearly a setting; so may a
+    // value that has not begun or is not finished.
     let mut open = !unclosed_quotes(&text[from..text.len().min(end + 1)]).is_empty();
+    let mut last = text[from..end].trim();
     for _ in 0..OPEN_LINES {
         let next = line_around(text, end + 1);
-        let content = text[next.clone()].trim_start();
+        let content = text[next.clone()].trim();
         let word = content.split(|c| !is_word(c)).next().unwrap_or_default();
-        if !open || next.end <= end || content.starts_with('}') || is_known(word) {
+        let goes_on = open || last.is_empty() || last.ends_with(JOINS) || is_continued(content);
+        if !goes_on || next.end <= end || content.starts_with('}') || is_known(word) {
             break;
         }
-        open = !content.contains('"');
+        open = open && !content.contains('"');
+        last = content;
         end = next.end;
     }
     end
+}
+
+/// Whether a line goes on with a value: it begins with a text that is not the key of a setting.
+fn is_continued(line: &str) -> bool {
+    let Some((_, after)) = line.strip_prefix('"').and_then(|rest| rest.split_once('"')) else {
+        return line.starts_with(['"', '+', '.', '?', '&', '|']);
+    };
+    !after.trim_start().starts_with(['=', ':'])
 }
 
 /// The text with these ranges blanked, byte for byte, so that places stay the same.
@@ -310,6 +343,11 @@ mod tests {
             ("# passwd: ab [\nx\n", "# passwd: ** *\nx\n"),
             ("passwd \"ab\" {\n v = \"cd\"\n}\nx\n", "passwd \"**\" *\n * * \"**\"\n*\nx\n"),
             ("secretss \"infisical\" {\n", "secretss \"infisical\" {\n"),
+            ("token =\n\n  \"ab\"\nnode = 1\n", "token =\n\n  \"**\"\nnode = 1\n"),
+            ("token = \"a\" +\n \"b\"\nnode = 1\n", "token = \"*\" *\n \"*\"\nnode = 1\n"),
+            ("token = \"a\"\n \"b\"\n\"c\" = 1\n", "token = \"*\"\n \"*\"\n\"c\" = 1\n"),
+            ("token =\nnode = 1\n", "token =\nnode = 1\n"),
+            ("secrets = ab\n", "secrets = **\n"),
             ("é = 1 # é\ntoken = é\n", "é = 1 # é\ntoken = **\n"),
         ] {
             assert_eq!(shown(text), expected, "{text}");

@@ -181,8 +181,8 @@ pub(crate) fn left_open(text: &str) -> Option<usize> {
         } else if walk.inside.len() < depth
             && let Some(opened) = open.pop()
         {
-            let begins = text.as_bytes()[at] == b'}'
-                && text[line_around(text, at).start..at].trim().is_empty();
+            let before = text[..at].trim_end_matches([' ', '\t']);
+            let begins = text.as_bytes()[at] == b'}' && before.ends_with('\n');
             if suspect.is_none() && begins && indent(opened) != indent(at) {
                 suspect = Some(opened);
             }

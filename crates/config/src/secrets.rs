@@ -124,10 +124,15 @@ fn tokens(text: &str, found: &mut Found) {
             found.push((at..done, "a JSON web token"));
         }
     }
+    done = 0;
     for (at, begin) in text.match_indices(PROXMOX) {
+        if at < done {
+            continue;
+        }
         let start = at + begin.len();
         let end = text[start..].find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
         let end = end.map_or(text.len(), |end| start + end);
+        done = end;
         if end > start {
             found.push((start..end, "an API token of Proxmox"));
         }

@@ -174,7 +174,8 @@ fn syntax_finding(text: &str, at: usize, message: &str) -> Finding {
         .map_or(line.end, |end| at + end);
     // Past the last byte, or on the line end: point at the byte before.
     let range = if token > at { at..token } else { line.start.max(at.saturating_sub(1))..at };
-    if let Some(open) = left_open(text).filter(|_| text[at.min(text.len())..].trim().is_empty()) {
+    let at_end = text[at.min(text.len())..].trim().is_empty();
+    if let Some(open) = at_end.then(|| left_open(text)).flatten() {
         return open_finding(text, open);
     }
     if message.contains("redefined attribute") {

@@ -132,6 +132,13 @@ fn nothing_is_quadratic() {
         ),
         format!("castle \"a\" {{\n deadlines {{\n{}\n}}\n}}\n", numbered(4000, "x#=\"1m\"\n")),
         numbered(4000, "a#=\"\n"),
+        "token = secret(\"A\"), ".repeat(3_000),
+        "password = [\n".repeat(4000),
+        "password =\n".repeat(4000),
+        "# key=AKIA:".repeat(6_000),
+        wrap(format!("\"{}\"", "eyJ.PVEAPIToken=".repeat(4_000))),
+        format!("castle \"a\" {{\n  talos = [{}\n", "{},".repeat(15_000)),
+        wrap(format!("{{{}}}", numbered(4000, "password#=\"x\","))),
         format!("castle \"a\" {{\n{}", "é".repeat(25_000)),
     ];
     // The budget is generous, because tests share their machine; a quadratic reader takes minutes.

@@ -22,11 +22,6 @@ const PAUSE: Pace = Pace { first: Duration::from_millis(500), most: Duration::fr
 pub(super) struct Vip(pub(super) Realm);
 
 impl Vip {
-    fn proven_in_this_life(&self, cx: &Context) -> Result<bool, Failure> {
-        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
-        Ok(cx.state().outputs().get(LIFE_OUTPUT) == Some(&life))
-    }
-
     async fn ask(&self, cx: &Context) -> Result<(), Failure> {
         let access = kube_access(&self.0, cx)?;
         let vip = self.0.spec().network.vip;
@@ -39,9 +34,7 @@ impl Step for Vip {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         match self.ask(cx).await {
             // Proven before, and still so: one answer is enough. The first time, the gate proves it.
-            Ok(()) if self.proven_in_this_life(cx)? => {
-                Ok(Observed::right("answers through the VIP"))
-            }
+            Ok(()) if proven_in_this_life(cx)? => Ok(Observed::right("answers through the VIP")),
             Ok(()) => Ok(Observed::Absent),
             Err(failure) if failure.is_transient() => Ok(Observed::Absent),
             Err(failure) => Err(failure),
@@ -69,4 +62,9 @@ impl Step for Vip {
         };
         cx.wait(PAUSE, &format!("the API server behind the VIP {vip}"), look).await
     }
+}
+
+fn proven_in_this_life(cx: &Context) -> Result<bool, Failure> {
+    let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
+    Ok(cx.state().outputs().get(LIFE_OUTPUT) == Some(&life))
 }
