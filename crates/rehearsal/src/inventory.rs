@@ -26,9 +26,7 @@ impl Inventory {
     /// Counts what is there now.
     #[must_use]
     pub fn of(datacenter: &Datacenter) -> Self {
-        // Without a machine there is no cluster, whatever its last objects said.
-        let alive = !datacenter.talos.inventory().is_empty();
-        let nodes = datacenter.kubernetes.node_names().filter(|_| alive);
+        let nodes = datacenter.kubernetes.node_names();
         Self {
             proxmox: datacenter.proxmox.inventory(),
             machines: datacenter.talos.inventory(),

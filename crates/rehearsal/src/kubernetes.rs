@@ -121,7 +121,12 @@ impl Kubernetes {
                 self.populate(turn);
                 self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick);
             }
-            Signal::NodeJoined { name, address, control_plane, data_disk, extensions } => {
+            Signal::ClusterLost { cluster } if self.is(cluster) => {
+                *self = Self { era: self.era + 1, now: turn.now, ..Self::default() };
+            }
+            Signal::NodeJoined { cluster, name, address, control_plane, data_disk, extensions }
+                if self.is(cluster) =>
+            {
                 let facts = NodeFacts {
                     address: *address,
                     control_plane: *control_plane,
@@ -132,7 +137,7 @@ impl Kubernetes {
                 };
                 self.node_joined(turn, name, facts);
             }
-            Signal::NodeLost { name } => self.node_lost(turn, name),
+            Signal::NodeLost { cluster, name } if self.is(cluster) => self.node_lost(turn, name),
             _ => {}
         }
     }
@@ -170,7 +175,7 @@ impl Kubernetes {
 
     /// Does what is due.
     pub fn fire(&mut self, turn: &mut Turn<'_>, effect: Effect, neighbours: &dyn Neighbours) {
-        if effect.era != self.era {
+        if !self.owns(&effect) {
             return;
         }
         self.now = turn.now;
@@ -201,7 +206,17 @@ impl Kubernetes {
             .map(|(key, node)| (parts(key).3, kinds::condition(node, "Ready")))
     }
 
-    /// The id of the cluster that was born last.
+    /// Whether an effect is of this cluster, not of one that was before.
+    #[must_use]
+    pub fn owns(&self, effect: &Effect) -> bool {
+        effect.era == self.era
+    }
+
+    fn is(&self, cluster: &str) -> bool {
+        self.cluster.as_deref() == Some(cluster)
+    }
+
+    /// The id of the cluster that was born last; none once all of it is gone.
     #[must_use]
     pub fn cluster(&self) -> Option<&str> {
         self.cluster.as_deref()

@@ -34,6 +34,10 @@ pub struct Talos {
     etcds: BTreeMap<u64, Etcd>,
     /// How many etcds were ever bootstrapped.
     births: u64,
+    /// How many boots there were, of all machines that ever were. A boot's number is never given twice, because a
+    /// VM's is: what a destroyed machine had begun must not reach the next one of its number.
+    #[serde(default)]
+    boots: u64,
 }
 
 /// What is due.
@@ -205,9 +209,12 @@ impl Talos {
             Signal::VmDestroyed { vmid } => {
                 self.switch_off(turn, *vmid);
                 self.machines.remove(vmid);
-                self.forget_lost_etcds();
+                self.disk_lost(turn, *vmid);
             }
-            Signal::ClusterBorn { .. } | Signal::NodeJoined { .. } | Signal::NodeLost { .. } => {}
+            Signal::ClusterBorn { .. }
+            | Signal::ClusterLost { .. }
+            | Signal::NodeJoined { .. }
+            | Signal::NodeLost { .. } => {}
         }
     }
 
@@ -262,7 +269,7 @@ impl Talos {
             names,
             addresses: machine.address().into_iter().chain(self.held_vip(vmid)).collect(),
             client_authority,
-            generation: machine.generation,
+            generation: (machine.boot, machine.generation),
         };
         let name = machine.hostname().to_owned();
         match listen {
@@ -295,6 +302,12 @@ impl Talos {
             }
             Listen::Refused => None,
         }
+    }
+
+    /// Whether some etcd of a cluster has a quorum, so that its API servers can read and write.
+    #[must_use]
+    pub fn quorum(&self, cluster: &str) -> bool {
+        self.etcds.iter().any(|(number, etcd)| etcd.cluster == cluster && self.healthy(*number))
     }
 
     /// How many etcds there are for a cluster of this id; more than one is a split brain.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::{Mutex, OnceLock};
 
 use castle_model::deadline::Deadlines;
 use castle_model::name::VmId;
@@ -9,6 +10,11 @@ use castle_model::spec::{
     EngineSpec, EscrowAfterDown, GitopsSpec, NetworkSpec, NetworkingSpec, NodeSpec, PlatformSpec,
     Role, SecretRef, SecretsSpec, Spec, StorageSpec, Trust,
 };
+use castle_model::time::Moment;
+use castle_talos::Bundle;
+use castle_wire::{Clock, Entropy};
+
+use crate::turn::Dice;
 
 /// A castle of `control_planes` and `workers`.
 pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
@@ -81,4 +87,30 @@ fn node(role: Role, n: u8) -> NodeSpec {
         disk_gib: 40,
         data_disk_gib: (role == Role::Worker).then_some(100),
     }
+}
+
+struct Seeded(Mutex<Dice>);
+
+impl Entropy for Seeded {
+    fn fill(&self, buffer: &mut [u8]) {
+        self.0.lock().unwrap().fill(buffer);
+    }
+
+    fn rsa_4096(&self) -> Vec<u8> {
+        let size = rcgen::RsaKeySize::_2048;
+        rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size).unwrap().serialize_der()
+    }
+}
+
+impl Clock for Seeded {
+    fn now(&self) -> Moment {
+        Moment(1_769_990_400_000)
+    }
+}
+
+/// The secrets of the one cluster that tests raise by hand.
+pub(crate) fn bundle() -> &'static Bundle {
+    static BUNDLE: OnceLock<Bundle> = OnceLock::new();
+    let entropy = Seeded(Mutex::new(Dice::new(1)));
+    BUNDLE.get_or_init(|| Bundle::generate(&entropy, &entropy).unwrap())
 }

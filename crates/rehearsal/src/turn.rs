@@ -88,8 +88,15 @@ pub enum Signal {
         /// The cluster's id, from its machine config.
         cluster: String,
     },
+    /// A cluster is gone for good: no disk remembers anything of its etcd.
+    ClusterLost {
+        /// The cluster's id.
+        cluster: String,
+    },
     /// A machine's kubelet has joined the cluster (its Node object appears, not Ready until its network is up).
     NodeJoined {
+        /// The cluster that it belongs to.
+        cluster: String,
         /// The node's name.
         name: String,
         /// Its address.
@@ -103,6 +110,8 @@ pub enum Signal {
     },
     /// A machine that was a node is gone or off.
     NodeLost {
+        /// The cluster that it belonged to.
+        cluster: String,
         /// The node's name.
         name: String,
     },
@@ -197,8 +206,8 @@ pub struct ServerIdentity {
     /// The certificate (PEM) of the authority that client certificates are verified by. Talos' secure API
     /// demands one, the Kubernetes API takes a client without one for anonymous; none: never asked for.
     pub client_authority: Option<String>,
-    /// Changes whenever open connections must break: another boot, another config.
-    pub generation: u64,
+    /// Changes whenever open connections must break: the boot, and what changed in it.
+    pub generation: (u64, u64),
 }
 
 /// A certificate authority with its key.

@@ -18,6 +18,9 @@ use crate::turn::{
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
 pub const FORMAT: u32 = 1;
 
+/// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
+const CONTROLLER_RETRY: u64 = 5_000;
+
 /// How many signals one input may set off: a loop between parts is a bug, and must not hang.
 const SIGNALS_MAX: usize = 10_000;
 
@@ -152,6 +155,7 @@ impl Datacenter {
         signals: &mut Vec<Signal>,
     ) -> (Applied, bool, bool, bool) {
         let outside = Outside { infisical: &self.infisical, sources: &self.sources };
+        let paralysed = self.kubernetes.cluster().is_some_and(|id| !self.talos.quorum(id));
         let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
         match input {
             Input::Fire => match self.queue.pop() {
@@ -163,6 +167,13 @@ impl Datacenter {
                 Some((_, Effect::Talos(effect))) => {
                     self.talos.fire(&mut turn, effect);
                     (Applied::Fired("talos"), true, false, true)
+                }
+                Some((_, Effect::Kubernetes(effect))) if paralysed => {
+                    // No controller can write: it tries again, unless its cluster is a past one.
+                    if self.kubernetes.owns(&effect) {
+                        turn.after(CONTROLLER_RETRY, effect);
+                    }
+                    (Applied::Fired("kubernetes"), true, false, false)
                 }
                 Some((_, Effect::Kubernetes(effect))) => {
                     self.kubernetes.fire(&mut turn, effect, &outside);
@@ -176,6 +187,7 @@ impl Datacenter {
                         (self.infisical.call(&mut turn, call), infisical::counts(call))
                     }
                     Server::Sources => (self.sources.call(call), true),
+                    Server::Kubernetes if paralysed => (Kubernetes::without_etcd(call), true),
                     Server::Kubernetes => (self.kubernetes.call(&mut turn, call, &outside), true),
                 };
                 let wrote = reply.mutated;
@@ -225,6 +237,7 @@ impl Datacenter {
                     machines = true;
                 }
                 Signal::ClusterBorn { .. }
+                | Signal::ClusterLost { .. }
                 | Signal::NodeJoined { .. }
                 | Signal::NodeLost { .. } => self.kubernetes.heard(&mut turn, &signal),
             }
@@ -286,3 +299,6 @@ impl Neighbours for Outside<'_> {
         self.sources.kustomizations(url, path)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,12 @@ pub(super) async fn connection(shared: Arc<Shared>, target: Target, stream: Dupl
 }
 
 /// Ends when the listener that the connection was made to is not the same any more.
-async fn broken(shared: &Shared, target: &Target, listen: Option<Listen>, generation: Option<u64>) {
+async fn broken(
+    shared: &Shared,
+    target: &Target,
+    listen: Option<Listen>,
+    generation: Option<(u64, u64)>,
+) {
     let Target::Machine { vmid, address, port, .. } = target else {
         return std::future::pending().await;
     };

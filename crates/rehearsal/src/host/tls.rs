@@ -238,7 +238,7 @@ fn digest(identity: &ServerIdentity) -> String {
         identity;
     let authority = identity.authority.as_ref().map(|authority| &authority.certificate);
     let all = format!(
-        "{common_name} {names:?} {addresses:?} {generation} {client_authority:?} {authority:?}"
+        "{common_name} {names:?} {addresses:?} {generation:?} {client_authority:?} {authority:?}"
     );
     hex::encode(&Sha256::digest(all)[..8])
 }

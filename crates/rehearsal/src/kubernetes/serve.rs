@@ -14,6 +14,24 @@ use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
 const VERSION: &str = "v1.36.3";
 
 impl Kubernetes {
+    /// Answers while etcd has no quorum: the server lives, and can neither read nor write.
+    pub(crate) fn without_etcd(call: &HttpCall) -> HttpReply {
+        if call.peer.is_none() {
+            return No::new(401, "Unauthorized", "Unauthorized").reply();
+        }
+        let check = match call.path.trim_end_matches('/') {
+            "/readyz" => "readyz",
+            "/livez" => "livez",
+            "/healthz" => "healthz",
+            _ => return No::new(500, "", "etcdserver: request timed out").reply(),
+        };
+        let mut reply = HttpReply::empty(500);
+        reply.headers.push(("content-type".into(), "text/plain; charset=utf-8".into()));
+        let text = format!("[+]ping ok\n[-]etcd failed: reason withheld\n{check} check failed\n");
+        reply.body = HttpBody::Whole(text.into());
+        reply
+    }
+
     /// Answers a call of an administrator.
     pub(super) fn serve(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> Result<HttpReply, No> {
         let get = call.method == "GET";

@@ -68,6 +68,7 @@ impl Rig {
         rig.hear(&Signal::ClusterBorn { cluster: "one".into() });
         for (name, last) in [("cp-01", 1), ("worker-01", 2), ("worker-02", 3)] {
             rig.hear(&Signal::NodeJoined {
+                cluster: "one".into(),
                 name: name.into(),
                 address: [192, 168, 1, last].into(),
                 control_plane: last == 1,
@@ -302,7 +303,7 @@ fn nodes_join_and_turn_ready_with_their_network() {
     assert_eq!(flannel["status"]["numberAvailable"], 3);
     let dns = rig.get("/apis/apps/v1/namespaces/kube-system/deployments/coredns");
     assert_eq!(dns["status"]["availableReplicas"], 2);
-    rig.hear(&Signal::NodeLost { name: "worker-01".into() });
+    rig.hear(&Signal::NodeLost { cluster: "one".into(), name: "worker-01".into() });
     rig.pass(39_000);
     assert!(rig.cluster.node_names().all(|(_, ready)| ready), "silence is noticed late");
     rig.pass(2_000);

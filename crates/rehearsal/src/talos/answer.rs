@@ -70,7 +70,7 @@ impl Talos {
             Call::Version => Ok(Reply::Version(machine.version())),
             Call::EtcdMembers => self.members(machine),
             Call::EtcdStatus => self.etcd_status(vmid, machine),
-            Call::Services => Ok(Reply::Services(services(machine))),
+            Call::Services => Ok(Reply::Services(services(machine, self.member_well(machine)))),
             Call::Resources { namespace, kind } => {
                 self.resources(vmid, machine, namespace, kind).map(Reply::Resources)
             }
@@ -92,6 +92,11 @@ impl Talos {
         Ok(Reply::Members(etcd.members.values().cloned().collect()))
     }
 
+    /// Whether the machine's own member of etcd is in a quorum, or only listens.
+    fn member_well(&self, machine: &Machine) -> bool {
+        machine.disk.etcd.is_some_and(|(number, _)| self.healthy(number))
+    }
+
     fn etcd_status(&self, vmid: u32, machine: &Machine) -> Result<Reply, Refusal> {
         only_on_control_planes(machine, "etcd status")?;
         let (number, member) = running_member(machine)?;
@@ -111,7 +116,9 @@ impl Talos {
     ) -> Result<Vec<(String, String)>, Refusal> {
         let one = |id: &str, spec: Value| vec![(id.to_owned(), spec)];
         let (home, found) = match kind {
-            "MachineStatuses.runtime.talos.dev" => ("runtime", one("machine", status(machine))),
+            "MachineStatuses.runtime.talos.dev" => {
+                ("runtime", one("machine", status(machine, self.member_well(machine))))
+            }
             "SystemInformations.hardware.talos.dev" => {
                 ("hardware", one("systeminformation", system_information(machine)))
             }
@@ -164,7 +171,7 @@ fn running_member(machine: &Machine) -> Result<(u64, u64), Refusal> {
 }
 
 /// The stage and what is missing.
-fn status(machine: &Machine) -> Value {
+fn status(machine: &Machine, etcd_well: bool) -> Value {
     if machine.config().is_none() {
         return json!({
             "stage": "maintenance",
@@ -172,10 +179,15 @@ fn status(machine: &Machine) -> Value {
         });
     }
     let running = &machine.running;
-    let missing: Vec<String> = services(machine)
+    let services = services(machine, etcd_well);
+    let booting = services.iter().any(|(_, state, _)| state != "Running");
+    let missing: Vec<String> = services
         .into_iter()
-        .filter(|(_, state, _)| state != "Running")
-        .map(|(name, _, _)| format!("{name} not running"))
+        .filter_map(|(name, state, health)| match (state.as_str(), health) {
+            ("Running", Some(false)) => Some(format!("{name} not healthy")),
+            ("Running", _) => None,
+            _ => Some(format!("{name} not running")),
+        })
         .collect();
     let mut unmet = Vec::new();
     if !missing.is_empty() {
@@ -190,12 +202,12 @@ fn status(machine: &Machine) -> Value {
             json!({ "name": "nodeReady", "reason": format!("node \"{name}\" is not ready") }),
         );
     }
-    let stage = if missing.is_empty() { "running" } else { "booting" };
+    let stage = if booting { "booting" } else { "running" };
     json!({ "stage": stage, "status": { "ready": unmet.is_empty(), "unmetConditions": unmet } })
 }
 
 /// Name, state and health of each service.
-fn services(machine: &Machine) -> Vec<(String, String, Option<bool>)> {
+fn services(machine: &Machine, etcd_well: bool) -> Vec<(String, String, Option<bool>)> {
     let service = |name: &str, runs: bool, else_state: &str| {
         let state = if runs { "Running" } else { else_state };
         (name.to_owned(), state.to_owned(), runs.then_some(true))
@@ -206,7 +218,8 @@ fn services(machine: &Machine) -> Vec<(String, String, Option<bool>)> {
         let next = if running.runtime { "Preparing" } else { "Waiting" };
         services.push(service("cri", running.runtime, "Starting"));
         if machine.is_control_plane() {
-            services.push(service("etcd", running.etcd, next));
+            let (name, state, health) = service("etcd", running.etcd, next);
+            services.push((name, state, health.map(|_| etcd_well)));
         }
         services.push(service("kubelet", running.kubelet, next));
         if machine.is_control_plane() {

@@ -1,6 +1,6 @@
 //! Who is a member of which etcd, who may join next, and who holds the shared address.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,8 @@ impl Talos {
     /// A new member has told its name.
     pub(super) fn named(&mut self, vmid: u32) {
         let Some(machine) = self.machines.get(&vmid) else { return };
-        if let Some(member) = self.etcds.values_mut().find_map(|etcd| etcd.members.get_mut(&vmid)) {
+        let etcd = machine.disk.etcd.and_then(|(number, _)| self.etcds.get_mut(&number));
+        if let Some(member) = etcd.and_then(|etcd| etcd.members.get_mut(&vmid)) {
             machine.hostname().clone_into(&mut member.hostname);
         }
     }
@@ -110,21 +111,39 @@ impl Talos {
 
     /// A machine lost its power or is gone.
     pub(super) fn left(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let lost: Vec<u64> =
+            self.etcds.keys().copied().filter(|number| !self.healthy(*number)).collect();
+        let remembers = self.machines.get(&vmid).is_some_and(|machine| machine.disk.etcd.is_some());
         for (number, etcd) in &mut self.etcds {
-            if etcd.joining == Some(vmid) && !etcd.members.contains_key(&vmid) {
+            if etcd.joining == Some(vmid) && !remembers {
                 etcd.joining = None;
             }
             if etcd.holder == Some(vmid) {
                 etcd.holder = None;
+                turn.after(LEASE, Effect::Election { etcd: *number });
+            } else if etcd.holder.is_some() && lost.contains(number) {
+                // Nobody can renew a lease in an etcd without a quorum.
                 turn.after(LEASE, Effect::Election { etcd: *number });
             }
         }
         self.admit(turn);
     }
 
-    /// The shared address goes to one of the machines whose etcd is healthy.
+    /// A disk is gone with all that it remembered. Its member stays in etcd, as in reality.
+    pub(super) fn disk_lost(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        for etcd in self.etcds.values_mut() {
+            etcd.joining = etcd.joining.filter(|joining| *joining != vmid);
+        }
+        self.forget_lost_etcds(turn);
+        self.admit(turn);
+    }
+
+    /// The shared address goes to one of the machines whose etcd is healthy; without a quorum, to nobody.
     pub(super) fn elect(&mut self, turn: &mut Turn<'_>, number: u64) {
         if !self.healthy(number) {
+            if let Some(etcd) = self.etcds.get_mut(&number) {
+                etcd.holder = None;
+            }
             return;
         }
         let Some(etcd) = self.etcds.get(&number).filter(|etcd| etcd.holder.is_none()) else {
@@ -144,10 +163,16 @@ impl Talos {
         for number in numbers {
             let healthy = self.healthy(number);
             let Some(etcd) = self.etcds.get(&number) else { continue };
-            let learns = etcd.members.values().any(|member| member.learner);
-            if !healthy || etcd.joining.is_some() || learns {
+            if !healthy || etcd.joining.is_some() {
                 continue;
             }
+            // etcd has one learner at a time; a machine that comes anew first removes the member of its own name.
+            let free = |vmid: u32, machine: &Machine| {
+                etcd.members
+                    .iter()
+                    .filter(|(_, member)| member.learner)
+                    .all(|(own, member)| *own == vmid && member.hostname == machine.hostname())
+            };
             let waiting = |machine: &Machine| {
                 machine.running.etcd_image
                     && !machine.running.etcd
@@ -158,7 +183,7 @@ impl Talos {
             let able: Vec<u32> = self
                 .machines
                 .iter()
-                .filter(|(_, machine)| waiting(machine))
+                .filter(|(vmid, machine)| waiting(machine) && free(**vmid, machine))
                 .map(|(vmid, _)| *vmid)
                 .collect();
             if able.is_empty() {
@@ -185,7 +210,12 @@ impl Talos {
         etcd.members
             .iter()
             .filter(|(_, member)| !member.learner)
-            .filter(|(vmid, _)| self.machines.get(vmid).is_some_and(Machine::runs_etcd))
+            .filter(|(vmid, member)| {
+                // Another machine of the same number is not the member.
+                self.machines.get(vmid).is_some_and(|machine| {
+                    machine.runs_etcd() && machine.disk.etcd.is_some_and(|(_, id)| id == member.id)
+                })
+            })
             .map(|(vmid, member)| (*vmid, member))
     }
 
@@ -195,19 +225,27 @@ impl Talos {
         self.machines.get(&vmid)?.vip()
     }
 
-    /// Drops every etcd of which no disk remembers anything.
-    pub(super) fn forget_lost_etcds(&mut self) {
+    /// Drops every etcd of which no disk remembers anything; with the last one of a cluster that cluster is gone.
+    fn forget_lost_etcds(&mut self, turn: &mut Turn<'_>) {
         let machines = &self.machines;
+        let before: BTreeSet<String> =
+            self.etcds.values().map(|etcd| etcd.cluster.clone()).collect();
         self.etcds.retain(|number, _| {
             machines
                 .values()
                 .any(|machine| machine.disk.etcd.is_some_and(|(own, _)| own == *number))
         });
+        for cluster in before {
+            if !self.etcds.values().any(|etcd| etcd.cluster == cluster) {
+                turn.signal(Signal::ClusterLost { cluster });
+            }
+        }
     }
 
     /// After a change for the better: somebody may join, and the shared address may need a holder.
     fn settle(&mut self, turn: &mut Turn<'_>, number: u64) {
         self.admit(turn);
+        self.register(turn);
         let vacant = self.etcds.get(&number).is_some_and(|etcd| etcd.holder.is_none());
         if vacant && self.healthy(number) {
             turn.after_about(ELECTION, Effect::Election { etcd: number });

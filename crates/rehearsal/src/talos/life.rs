@@ -43,18 +43,21 @@ impl Talos {
         if machine.on {
             return;
         }
-        if machine.disk.id != facts.disk {
-            let fresh = Machine::new(facts);
-            machine.disk = fresh.disk;
+        let other_disk = machine.disk.id != facts.disk;
+        if other_disk {
+            machine.disk = Machine::new(facts).disk;
         }
+        self.boots += 1;
         machine.facts = facts.clone();
         machine.on = true;
-        machine.boot += 1;
+        machine.boot = self.boots;
         machine.generation += 1;
         if facts.image.is_some() {
             self.later(turn, facts.vmid, BOOT, Milestone::Kernel);
         }
-        self.forget_lost_etcds();
+        if other_disk {
+            self.disk_lost(turn, facts.vmid);
+        }
     }
 
     /// A VM lost power: what ran is gone, what is on its disk stays.
@@ -62,14 +65,14 @@ impl Talos {
         let Some(machine) = self.machines.get_mut(&vmid).filter(|machine| machine.on) else {
             return;
         };
-        let joined = machine.running.joined;
+        let cluster = machine.cluster().filter(|_| machine.running.joined).map(str::to_owned);
         machine.on = false;
         machine.up = false;
         machine.api = Api::Down;
         machine.generation += 1;
         machine.running = Running::default();
-        if joined {
-            turn.signal(Signal::NodeLost { name: machine.hostname().to_owned() });
+        if let Some(cluster) = cluster {
+            turn.signal(Signal::NodeLost { cluster, name: machine.hostname().to_owned() });
         }
         self.left(turn, vmid);
     }
@@ -195,13 +198,14 @@ impl Talos {
         }
     }
 
-    /// Every kubelet that can reach an API server of its cluster registers its node.
-    fn register(&mut self, turn: &mut Turn<'_>) {
+    /// Every kubelet that can reach an API server of its cluster that can write registers its node.
+    pub(super) fn register(&mut self, turn: &mut Turn<'_>) {
         let served: Vec<String> = self
             .machines
             .values()
             .filter(|machine| machine.running.api_server)
             .filter_map(|machine| machine.cluster().map(str::to_owned))
+            .filter(|cluster| self.quorum(cluster))
             .collect();
         let mut ready = Vec::new();
         for (vmid, machine) in &mut self.machines {
@@ -220,8 +224,10 @@ impl Talos {
     fn node(&mut self, turn: &mut Turn<'_>, vmid: u32) {
         let Some(machine) = self.machines.get_mut(&vmid) else { return };
         let Some(address) = machine.address() else { return };
+        let Some(cluster) = machine.cluster().map(str::to_owned) else { return };
         machine.running.joined = true;
         turn.signal(Signal::NodeJoined {
+            cluster,
             name: machine.hostname().to_owned(),
             address,
             control_plane: machine.is_control_plane(),

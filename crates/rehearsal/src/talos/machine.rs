@@ -37,7 +37,7 @@ pub(super) struct Machine {
     pub(super) on: bool,
     /// Whether the kernel answers on the network.
     pub(super) up: bool,
-    /// Counts boots; what was due in an older one never comes.
+    /// The number of its last boot, of all boots there were; what was due in another one never comes.
     pub(super) boot: u64,
     /// Changes whenever open connections break.
     pub(super) generation: u64,

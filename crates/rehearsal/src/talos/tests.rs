@@ -1,16 +1,13 @@
 //! The life of emulated machines, by direct calls.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock};
 
 use castle_model::Spec;
-use castle_model::time::Moment;
-use castle_talos::{Bundle, machine_config};
-use castle_wire::{Clock, Entropy};
+use castle_talos::machine_config;
 use tonic::Code;
 
 use super::*;
-use crate::testing::spec;
+use crate::testing::{bundle, spec};
 use crate::turn::{self, Dice, VmFacts};
 
 /// A datacenter of machines alone.
@@ -113,31 +110,6 @@ impl Bench {
             other => panic!("{other:?}"),
         }
     }
-}
-
-struct Seeded(Mutex<Dice>);
-
-impl Entropy for Seeded {
-    fn fill(&self, buffer: &mut [u8]) {
-        self.0.lock().unwrap().fill(buffer);
-    }
-
-    fn rsa_4096(&self) -> Vec<u8> {
-        let size = rcgen::RsaKeySize::_2048;
-        rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size).unwrap().serialize_der()
-    }
-}
-
-impl Clock for Seeded {
-    fn now(&self) -> Moment {
-        Moment(1_769_990_400_000)
-    }
-}
-
-fn bundle() -> &'static Bundle {
-    static BUNDLE: OnceLock<Bundle> = OnceLock::new();
-    let entropy = Seeded(Mutex::new(Dice::new(1)));
-    BUNDLE.get_or_init(|| Bundle::generate(&entropy, &entropy).unwrap())
 }
 
 fn config(spec: &Spec, vmid: u32) -> String {
@@ -294,7 +266,10 @@ fn a_disk_remembers_and_a_new_one_does_not() {
     let (mut bench, spec) = Bench::risen(11, 1, 0);
     let address = node(&spec, 421).address;
     bench.heard(&Signal::VmStopped { vmid: 421 });
-    assert_eq!(bench.signals.last(), Some(&Signal::NodeLost { name: "cp-01".to_owned() }));
+    assert_eq!(
+        bench.signals.last(),
+        Some(&Signal::NodeLost { cluster: bundle().cluster_id.clone(), name: "cp-01".to_owned() })
+    );
     assert_eq!(bench.talos.listen(address, 50_000), None);
     assert_eq!(vip(&bench), None);
     bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-1")));
