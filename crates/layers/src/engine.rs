@@ -10,15 +10,15 @@ use castle_wire::World;
 
 use crate::release::{Release, step};
 
-mod store;
+pub(crate) mod store;
 
 /// The namespace that the release brings.
 pub(crate) const NAMESPACE: &str = "external-secrets";
 /// The store's name.
 pub(crate) const STORE: &str = "infisical";
 
-const RELEASE: Release =
-    Release { layer: "engine", component: "external-secrets", overlay: |_, _| {}, makes: &[] };
+pub(crate) const RELEASE: Release =
+    Release { component: "external-secrets", overlay: |_, _| {}, makes: &[] };
 
 /// The step that installs the operator.
 #[must_use]

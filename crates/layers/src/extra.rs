@@ -25,14 +25,11 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         .map(|layer| {
             let mut needs = vec![ids::nodes()];
             needs.extend(layer.after.iter().filter_map(|before| last_step(spec, before)));
-            StepDecl::new(
-                manifests_id(&layer.name),
-                format!("manifests of {}", layer.name),
-                "manifests",
-            )
-            .needs(needs)
-            .weight(10_000)
-            .contained("the VMs")
+            let title = format!("manifests of {}", layer.name);
+            StepDecl::new(manifests_id(&layer.name), title, deadline(spec, &layer.name))
+                .needs(needs)
+                .weight(10_000)
+                .contained("the VMs")
         })
         .collect()
 }
@@ -43,13 +40,17 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     for (layer, decl) in spec.layers.iter().zip(declare(spec)) {
         let step = ManifestStep {
             cluster: cluster.clone(),
-            layer: layer.name.clone(),
             source: Source::Files(layer.clone()),
             overlay: |_, _| {},
             makes: &[],
         };
         graph.add(decl, step);
     }
+}
+
+/// The key of the layer's deadline: its own name if the castle file sets that, else the one of all such layers.
+fn deadline<'a>(spec: &Spec, layer: &'a LayerName) -> &'a str {
+    if spec.deadlines.0.contains_key(layer.as_str()) { layer.as_str() } else { "manifests" }
 }
 
 /// The step whose proof says that a layer is there; none if it is switched off. Gitops is there with its handover:
@@ -63,5 +64,35 @@ fn last_step(spec: &Spec, layer: &LayerName) -> Option<StepId> {
         "storage" => spec.storage.enabled.then(storage::volume_id),
         "gitops" => spec.gitops.enabled.then(gitops::handover_id),
         _ => Some(manifests_id(layer)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use castle_model::spec::ExtraLayer;
+
+    use super::*;
+
+    #[test]
+    fn a_deadline_by_the_layers_name_is_nearer_than_that_of_all_such_layers() {
+        let mut spec = castle_config::example();
+        let layer = |name: &str| ExtraLayer {
+            name: name.parse().unwrap(),
+            after: Vec::new(),
+            manifests: BTreeMap::new(),
+        };
+        spec.layers = vec![layer("metrics"), layer("other")];
+        let lengths = |spec: &Spec| -> Vec<Duration> {
+            declare(spec).iter().map(|decl| spec.deadlines.get(&decl.deadline)).collect()
+        };
+        let minutes = Duration::from_mins;
+        assert_eq!(lengths(&spec), [minutes(5), minutes(5)]);
+        spec.deadlines.0.insert("metrics".into(), minutes(10));
+        assert_eq!(lengths(&spec), [minutes(10), minutes(5)]);
+        spec.deadlines.0.insert("manifests".into(), minutes(2));
+        assert_eq!(lengths(&spec), [minutes(10), minutes(2)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use castle_engine::{Graph, Key};
+use castle_engine::Graph;
 use castle_model::{Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
@@ -14,18 +14,17 @@ use crate::release::{Release, step};
 
 mod convergence;
 mod handover;
+mod revision;
 mod source;
 
 /// The namespace that the release brings, and the name of everything that ties Flux to the repository.
 pub(crate) const NAMESPACE: &str = "flux-system";
-/// The revision that Flux has fetched and that is the branch's head, `main@sha1:…`; given by `gitops/source`.
-pub(crate) const REVISION: Key<String> = Key::new("gitops/revision");
 
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/v1";
 /// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
 const REQUEUE: &str = "--requeue-dependency=5s";
 
-const RELEASE: Release = Release { layer: "gitops", component: "flux", overlay, makes: &[] };
+const RELEASE: Release = Release { component: "flux", overlay, makes: &[] };
 
 /// The step that installs Flux.
 #[must_use]

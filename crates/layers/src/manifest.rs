@@ -9,15 +9,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_artefact::ManifestSource;
 use castle_engine::{Acted, Context, Key, Step};
-use castle_kubernetes::judge::{judge, judge_all};
+use castle_kubernetes::judge::judge;
 use castle_kubernetes::manifest::parse;
 use castle_kubernetes::rank::{LAST, rank, sort};
 use castle_kubernetes::{Kubernetes, Mark, Mode, Object, ObjectId, Place, Survey, mark};
 use castle_model::spec::ExtraLayer;
-use castle_model::{Change, Class, Failure, LayerName, Observed, Spec, Verb, Verdict};
-use castle_platforms::cluster::{Cluster, Objects};
+use castle_model::{Change, Class, Failure, Observed, Spec, Verb, Verdict};
+use castle_platforms::cluster::{Cluster, Objects, observed};
 use futures::future::try_join_all;
 use serde_json::Value;
+
+use crate::objects::held_up;
 
 /// The objects of a set as read and adjusted, kept for the rest of the run; without our mark.
 const READ: Key<Vec<Value>> = Key::new("manifest/objects");
@@ -52,7 +54,6 @@ pub(crate) enum Source {
 /// The step.
 pub(crate) struct ManifestStep {
     pub(crate) cluster: Arc<Cluster>,
-    pub(crate) layer: LayerName,
     pub(crate) source: Source,
     /// Adjusts the objects to the castle file.
     pub(crate) overlay: fn(&Spec, &mut Value),
@@ -78,7 +79,7 @@ impl ManifestStep {
             cx.outputs().put_of(&READ, &name, read.clone());
             Arc::new(read)
         };
-        let mark = self.cluster.mark(cx, &self.layer)?;
+        let mark = self.cluster.mark(cx)?;
         let objects: Result<Vec<Object>, String> = read.iter().cloned().map(Object::new).collect();
         let mut objects = objects.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
         for object in &mut objects {
@@ -139,12 +140,10 @@ impl ManifestStep {
                 many => format!("{first} and {} more are not there yet", many - 1),
             });
         }
-        match judge_all(found.iter().copied()) {
-            Verdict::Ready(_) => hooks_served(wanted, there).map_or_else(Verdict::Waiting, |()| {
-                Verdict::Ready(self.proof(wanted, found.len()))
-            }),
-            other => other,
-        }
+        held_up(found.iter().copied()).unwrap_or_else(|| match hooks_served(wanted, there) {
+            Ok(()) => Verdict::Ready(self.proof(wanted, found.len())),
+            Err(reason) => Verdict::Waiting(reason),
+        })
     }
 
     fn proof(&self, wanted: &[Object], judged: usize) -> String {
@@ -195,7 +194,8 @@ impl ManifestStep {
                 let missing = ids.iter().find(|id| !there.contains_key(*id));
                 match missing {
                     Some(id) => Verdict::Waiting(format!("{id} is not there yet")),
-                    None => judge_all(ids.iter().filter_map(|id| there.get(id))),
+                    None => held_up(ids.iter().filter_map(|id| there.get(id)))
+                        .unwrap_or_else(|| Verdict::Ready(String::new())),
                 }
             })
             .await
@@ -241,22 +241,16 @@ impl Step for ManifestStep {
         if let Some(observed) = lacking(&survey) {
             return Ok(observed);
         }
-        let mut judged = survey.same.iter().filter(|o| !is_silent(o)).count();
+        let mut made = Vec::new();
         for id in self.made() {
             match client.get(&id).await? {
                 None => return Ok(Observed::wrong(format!("{id} is not there yet"))),
-                Some(object) => match judge(&object) {
-                    Verdict::Ready(_) => judged += 1,
-                    Verdict::Waiting(why) => return Ok(Observed::wrong(why)),
-                    Verdict::Failed(failure) => return Ok(Observed::wrong(failure.to_string())),
-                },
+                Some(object) => made.push(object),
             }
         }
-        Ok(match judge_all(&survey.same) {
-            Verdict::Ready(_) => Observed::right(self.proof(&wanted, judged)),
-            Verdict::Waiting(why) => Observed::wrong(why),
-            Verdict::Failed(failure) => Observed::wrong(failure.to_string()),
-        })
+        let judged = survey.same.iter().filter(|o| !is_silent(o)).count() + made.len();
+        let verdict = held_up(survey.same.iter().chain(&made));
+        Ok(observed(verdict.unwrap_or_else(|| Verdict::Ready(self.proof(&wanted, judged)))))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {

@@ -12,8 +12,7 @@ use crate::release::{Release, step};
 
 mod pool;
 
-const RELEASE: Release =
-    Release { layer: "networking", component: "metallb", overlay: |_, _| {}, makes: &[] };
+const RELEASE: Release = Release { component: "metallb", overlay: |_, _| {}, makes: &[] };
 
 /// The step that installs MetalLB.
 #[must_use]

@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use crate::manifest::{ManifestStep, Source};
 
-/// One release in one layer.
+/// One release.
 pub(crate) struct Release {
-    pub(crate) layer: &'static str,
     pub(crate) component: &'static str,
     /// Adjusts its objects to the castle file.
     pub(crate) overlay: fn(&Spec, &mut Value),
@@ -21,13 +20,12 @@ pub(crate) struct Release {
 /// The step that installs a release.
 ///
 /// # Panics
-/// Never: every release is in the catalogue, and every layer has a legal name.
+/// Never: every release is in the catalogue.
 pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
     let source =
         castle_artefact::source(release.component).expect("every release is in the catalogue");
     ManifestStep {
         cluster: cluster.clone(),
-        layer: release.layer.parse().expect("the name of a built-in layer is legal"),
         source: Source::Release(source),
         overlay: release.overlay,
         makes: release.makes,

@@ -11,13 +11,12 @@ use serde_json::Value;
 
 use crate::release::{Release, step};
 
-mod volume;
+pub(crate) mod volume;
 
 /// The namespace that the release brings.
 pub(crate) const NAMESPACE: &str = "longhorn-system";
 
-const RELEASE: Release = Release {
-    layer: "storage",
+pub(crate) const RELEASE: Release = Release {
     component: "longhorn",
     overlay,
     makes: &[

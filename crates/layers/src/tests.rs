@@ -4,16 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use castle_engine::survey::Surveyor;
-use castle_engine::{Outputs, Report, Runner, Stop};
+use castle_engine::{Acted, Context, Graph, Outputs, Report, Runner, Step, Stop};
 use castle_infisical::Credentials;
 use castle_journal::{Journals, Start};
+use castle_kubernetes::Mode;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::{ExtraLayer, Trust};
-use castle_model::{Event, EventKind, Failure, RunId, Spec, StepId};
+use castle_model::{Event, EventKind, Failure, Observed, RunId, Spec, StepId, Verb};
+use castle_platforms::cluster::Cluster;
 use castle_rehearsal::host::{Host, runtime};
+use serde_json::{Value, json};
 use tokio::time::timeout;
+
+use crate::engine::store::SecretStore;
+use crate::objects::marked;
+use crate::release::step;
+use crate::storage::volume::Volume;
+use crate::{engine, gitops, networking, secrets, storage};
 
 /// A rehearsal with journals in memory.
 struct Rehearsal {
@@ -33,11 +43,19 @@ impl Rehearsal {
         Self { host, spec: Arc::new(spec), journals, runs: 0, events: Vec::new() }
     }
 
+    fn identity(&self) -> Credentials {
+        let (client_id, client_secret) = self.host.credentials();
+        Credentials { client_id, client_secret }
+    }
+
     async fn up(&mut self) -> Report {
+        let graph = crate::build(&self.spec, &self.host.world(), self.identity());
+        self.up_by(graph).await
+    }
+
+    async fn up_by(&mut self, graph: Graph) -> Report {
         self.runs += 1;
         let world = self.host.world();
-        let (client_id, client_secret) = self.host.credentials();
-        let graph = crate::build(&self.spec, &world, Credentials { client_id, client_secret });
         let outputs = Arc::<Outputs>::default();
         let surveyor = Surveyor {
             graph: &graph,
@@ -75,6 +93,15 @@ impl Rehearsal {
         let end = self.host.world().clock.now();
         self.journals.end_run(end, report.outcome).ok();
         report
+    }
+
+    /// The changes to probes since so many requests.
+    fn probes_since(&self, since: usize) -> Vec<String> {
+        self.host.requests()[since..]
+            .iter()
+            .filter(|request| request.counted && request.path.ends_with("/castle-probe"))
+            .map(|request| format!("{} {}", request.method, request.path))
+            .collect()
     }
 
     fn changes(&self) -> u64 {
@@ -245,5 +272,112 @@ fn a_branch_that_is_not_there_is_said_in_the_repositorys_words() {
         assert_eq!(failed, ["gitops/source"], "{:#?}", report.failures);
         let blocked: Vec<&str> = report.not_run.keys().map(StepId::as_str).collect();
         assert_eq!(blocked, ["gitops/convergence", "gitops/handover"]);
+    });
+}
+
+/// A step whose gate is run twice, as after a transient failure, and which is killed before its probe is gone.
+struct Rough<S> {
+    step: S,
+    cluster: Arc<Cluster>,
+    probe: Value,
+}
+
+#[async_trait]
+impl<S: Step> Step for Rough<S> {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        self.step.observe(cx).await
+    }
+
+    async fn act(&self, cx: &Context, verb: Verb) -> Result<Acted, Failure> {
+        self.step.act(cx, verb).await
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        let proof = self.step.gate(cx).await?;
+        assert_eq!(self.step.gate(cx).await?, proof);
+        for probe in marked(&self.cluster.mark(cx)?, vec![self.probe.clone()])? {
+            self.cluster.client(cx)?.apply(&probe, Mode::Real).await?;
+        }
+        Ok(proof)
+    }
+}
+
+/// The castle's steps, those with a probe being rough.
+fn rough(rehearsal: &Rehearsal) -> Graph {
+    let (spec, world) = (&rehearsal.spec, &rehearsal.host.world());
+    let mut graph = Graph::new();
+    secrets::build(&mut graph, spec, world, rehearsal.identity());
+    castle_platforms::build(&mut graph, spec, world);
+    networking::build(&mut graph, spec, world);
+    gitops::build(&mut graph, spec, world);
+    let cluster = Cluster::new(spec, world);
+    for decl in [engine::declare(spec), storage::declare(spec)].concat() {
+        let cluster = cluster.clone();
+        if decl.id == engine::store_id() {
+            let probe = json!({
+                "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
+                "metadata": {"name": "castle-probe", "namespace": engine::NAMESPACE},
+                "spec": {"secretStoreRef": {"name": engine::STORE, "kind": "ClusterSecretStore"}},
+            });
+            graph.add(decl, Rough { step: SecretStore(cluster.clone()), cluster, probe });
+        } else if decl.id == storage::volume_id() {
+            let probe = json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "castle-probe", "namespace": storage::NAMESPACE},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}},
+            });
+            graph.add(decl, Rough { step: Volume(cluster.clone()), cluster, probe });
+        } else if decl.id == engine::operator_id() {
+            graph.add(decl, step(&engine::RELEASE, &cluster));
+        } else {
+            graph.add(decl, step(&storage::RELEASE, &cluster));
+        }
+    }
+    graph
+}
+
+#[test]
+fn gates_with_a_probe_may_run_twice_and_what_is_left_of_a_probe_is_removed() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
+        let graph = rough(&rehearsal);
+        let report = rehearsal.up_by(graph).await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let before = (rehearsal.host.requests().len(), rehearsal.changes());
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let mut removed = rehearsal.probes_since(before.0);
+        removed.sort();
+        assert_eq!(removed, [
+            "DELETE /api/v1/namespaces/longhorn-system/persistentvolumeclaims/castle-probe",
+            "DELETE /apis/external-secrets.io/v1/namespaces/external-secrets/externalsecrets/castle-probe",
+        ]);
+        assert_eq!(rehearsal.changes(), before.1 + 2, "nothing else is touched");
+        assert_eq!(rehearsal.up().await.outcome, RunOutcome::Done);
+        assert_eq!(rehearsal.changes(), before.1 + 2);
+    });
+}
+
+#[test]
+fn without_a_key_that_the_cluster_is_to_have_no_secret_is_probed() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut spec = sized(1, 1);
+        spec.gitops.token = None;
+        spec.secrets.require = vec![spec.platform.token_secret.0.clone()];
+        let mut rehearsal = Rehearsal::open(spec, 7);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let probes = rehearsal.probes_since(0);
+        assert!(probes.iter().all(|probe| !probe.contains("externalsecrets")), "{probes:#?}");
+        let notice = |e: &Event| match &e.kind {
+            EventKind::Notice { text, .. } => text.starts_with("no secret is fetched"),
+            _ => false,
+        };
+        assert!(rehearsal.events.iter().any(notice));
+        let before = rehearsal.changes();
+        assert_eq!(rehearsal.up().await.outcome, RunOutcome::Done);
+        assert_eq!(rehearsal.changes(), before);
     });
 }

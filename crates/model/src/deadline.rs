@@ -43,13 +43,8 @@ pub const TABLE: &[Entry] = &[
     entry("volume", "storage", 300, "a probe volume binds"),
     entry("flux", "gitops", 300, "Flux' controllers run"),
     entry("source", "gitops", 180, "Flux has fetched the head of the branch"),
-    entry("handover", "gitops", 180, "the root Kustomization is applied at that head"),
-    entry(
-        "convergence",
-        "gitops",
-        900,
-        "every Kustomization of the tree is Ready at that revision",
-    ),
+    entry("handover", "gitops", 180, "the root Kustomization is applied at what its source holds"),
+    entry("convergence", "gitops", 900, "every Kustomization is Ready at what its source holds"),
     entry("manifests", "", 300, "the objects of a layer of your own are ready"),
 ];
 

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_engine::{Context, Pace};
 use castle_kubernetes::{KubeError, Kubernetes, Mark, Object, ObjectId, Place};
-use castle_model::{Failure, LayerName, Spec, Verdict};
+use castle_model::{Failure, Observed, Spec, Verdict};
 use castle_wire::World;
+use tokio::time::timeout_at;
 
 use crate::handed::{CLUSTER, LIFE};
 
-/// What a wait says that was cut off inside its first question; the watch knows better.
-const NO_ANSWER: &str = "no answer yet";
+/// How many names are told at a time: a reason is one line.
+const TOLD: usize = 2;
 
 /// What a picture of the cluster shows.
 pub type Objects = BTreeMap<ObjectId, Object>;
@@ -39,17 +40,34 @@ impl Cluster {
         cx.outputs().get(&CLUSTER).map(|client| client.as_ref().clone())
     }
 
-    /// The mark on the objects of a layer.
+    /// The mark on what the step makes: it belongs to the step's layer.
     ///
     /// # Errors
-    /// A bug: no earlier step gave the castle's life.
-    pub fn mark(&self, cx: &Context, layer: &LayerName) -> Result<Mark, Failure> {
+    /// A bug: no earlier step gave the castle's life, or the step's name does not begin with a layer's.
+    pub fn mark(&self, cx: &Context) -> Result<Mark, Failure> {
         let life = cx.outputs().get(&LIFE)?;
+        let unnamed = |_| Failure::bug("name the layer", format!("{} names none", cx.step()));
         Ok(Mark {
             castle: self.spec.name.clone(),
-            layer: layer.clone(),
+            layer: cx.step().layer().parse().map_err(unnamed)?,
             incarnation: life.incarnation.clone(),
         })
+    }
+
+    /// What is in some places now.
+    ///
+    /// # Errors
+    /// If the server does not answer or refuses, or knows no such kind.
+    pub async fn look(&self, cx: &Context, places: &[Place]) -> Result<Objects, Failure> {
+        let client = self.client(cx)?;
+        let mut there = Objects::new();
+        for place in places {
+            let namespace = place.namespace.as_deref();
+            let listing =
+                client.list(&place.api_version, &place.kind, namespace, &place.selector).await?;
+            there.extend(listing.items.into_iter().map(|object| (object.id(), object)));
+        }
+        Ok(there)
     }
 
     /// Follows some places by watch until the judge says ready or failed, and tells every change of the reason.
@@ -65,39 +83,82 @@ impl Cluster {
     ) -> Result<T, Failure> {
         let client = self.client(cx)?;
         let last = Mutex::new(None::<String>);
-        let (client, places, judge, reason) = (&client, &places, &judge, &last);
-        let answer = cx
-            .wait(Pace::GATE, what, move || async move {
-                let mut picture = match client.follow(places.clone()).await {
-                    Err(error @ KubeError::NoSuchKind { .. }) => {
-                        return Ok(Verdict::Waiting(error.to_string()));
-                    }
-                    picture => picture?,
-                };
-                loop {
-                    match judge(picture.objects()) {
-                        Verdict::Waiting(now) => tell(cx, reason, now),
-                        answer => return Ok(answer),
-                    }
-                    picture.changed().await?;
+        let (client, places, judge, last) = (&client, &places, &judge, &last);
+        cx.wait(Pace::GATE, what, move || async move {
+            let mut picture = match client.follow(places.clone()).await {
+                Err(error @ KubeError::NoSuchKind { .. }) => {
+                    return Ok(Verdict::Waiting(error.to_string()));
                 }
-            })
-            .await;
-        let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
-        answer.map_err(|failure| match last {
-            Some(reason) if failure.evidence.as_deref() == Some(NO_ANSWER) => {
-                failure.evidence(reason)
+                picture => picture?,
+            };
+            loop {
+                let reason = match judge(picture.objects()) {
+                    Verdict::Waiting(reason) => reason,
+                    answer => return Ok(answer),
+                };
+                tell(cx, last, &reason);
+                // A watch may be silent for longer than the step has time: the answer is then what it showed last.
+                match timeout_at(cx.deadline(), picture.changed()).await {
+                    Ok(changed) => changed?,
+                    Err(_) => return Ok(Verdict::Waiting(reason)),
+                }
             }
-            _ => failure,
         })
+        .await
+    }
+}
+
+/// What a look says whose judge gave this verdict. A failure is something wrong too: the step may mend it, and its gate
+/// says it again if not.
+#[must_use]
+pub fn observed(verdict: Verdict) -> Observed {
+    match verdict {
+        Verdict::Ready(evidence) => Observed::right(evidence),
+        Verdict::Waiting(why) => Observed::wrong(why),
+        Verdict::Failed(failure) => Observed::wrong(failure.to_string()),
+    }
+}
+
+/// A few of the names, and how many more there are: `a, b and 3 more`.
+#[must_use]
+pub fn few(names: &[impl AsRef<str>]) -> String {
+    let told: Vec<&str> = names.iter().take(TOLD).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(TOLD) {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
     }
 }
 
 /// Tells a reason if it is another than the last.
-fn tell(cx: &Context, last: &Mutex<Option<String>>, now: String) {
+fn tell(cx: &Context, last: &Mutex<Option<String>>, now: &str) {
     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    if last.as_ref() != Some(&now) {
-        cx.waiting(&now);
-        *last = Some(now);
+    if last.as_deref() != Some(now) {
+        cx.waiting(now);
+        *last = Some(now.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_model::Class;
+
+    use super::*;
+
+    #[test]
+    fn a_look_says_what_its_verdict_says() {
+        assert_eq!(observed(Verdict::Ready("so".into())), Observed::right("so"));
+        assert_eq!(observed(Verdict::waiting("not yet")), Observed::wrong("not yet"));
+        let failure = Failure::new(Class::Invalid, "wait for x", "stalled");
+        assert_eq!(
+            observed(Verdict::Failed(failure.clone())),
+            Observed::wrong(failure.to_string())
+        );
+    }
+
+    #[test]
+    fn at_most_two_names_are_told() {
+        assert_eq!(few(&["a"]), "a");
+        assert_eq!(few(&["a", "b"]), "a, b");
+        assert_eq!(few(&["a", "b", "c", "d"]), "a, b and 2 more");
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Context, Graph, Step};
 use castle_kubernetes::judge::{judge, judge_all};
-use castle_kubernetes::{ObjectId, Place};
+use castle_kubernetes::{Object, ObjectId, Place};
 use castle_model::spec::NodeSpec;
 use castle_model::{Failure, Observed, Spec, StepDecl, Verdict};
 use castle_wire::World;
 
-use crate::cluster::{Cluster, Objects};
+use crate::cluster::{Cluster, Objects, few, observed};
 use crate::ids;
 
 const SYSTEM: &str = "kube-system";
@@ -52,18 +52,8 @@ impl Nodes {
 #[async_trait]
 impl Step for Nodes {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let client = self.0.client(cx)?;
-        let mut objects = Objects::new();
-        for place in Self::places() {
-            let namespace = place.namespace.as_deref();
-            let listing = client.list(&place.api_version, &place.kind, namespace, "").await?;
-            objects.extend(listing.items.into_iter().map(|object| (object.id(), object)));
-        }
-        Ok(match settle(&self.0.spec.nodes, &objects) {
-            Verdict::Ready(evidence) => Observed::right(evidence),
-            Verdict::Waiting(why) => Observed::wrong(why),
-            Verdict::Failed(failure) => return Err(failure),
-        })
+        let there = self.0.look(cx, &Self::places()).await?;
+        Ok(observed(settle(&self.0.spec.nodes, &there)))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
@@ -91,7 +81,10 @@ fn settle(nodes: &[NodeSpec], objects: &Objects) -> Verdict {
         there.push(object);
     }
     if !missing.is_empty() {
-        return Verdict::Waiting(format!("not joined yet: {}", missing.join(", ")));
+        return Verdict::Waiting(format!("not joined yet: {}", few(&missing)));
+    }
+    if let Some(reason) = not_ready(&there) {
+        return Verdict::Waiting(reason);
     }
     for (kind, name) in [("DaemonSet", "kube-flannel"), ("Deployment", "coredns")] {
         match objects.get(&ObjectId::namespaced("apps/v1", kind, SYSTEM, name)) {
@@ -125,8 +118,35 @@ fn words(verdict: Option<Verdict>) -> String {
     }
 }
 
+/// Which of the nodes are not Ready, and why, on one line.
+fn not_ready(nodes: &[&Object]) -> Option<String> {
+    let late: Vec<(&str, String)> = nodes
+        .iter()
+        .filter(|node| !matches!(judge(node), Verdict::Ready(_)))
+        .map(|node| (node.name(), clause(node)))
+        .collect();
+    let (_, first) = late.first()?;
+    let told = if late.iter().all(|(_, why)| why == first) {
+        let names: Vec<&str> = late.iter().map(|(name, _)| *name).collect();
+        format!("{} ({first})", few(&names))
+    } else {
+        let each: Vec<String> = late.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+        few(&each)
+    };
+    Some(format!("{} of {} nodes are not Ready: {told}", late.len(), nodes.len()))
+}
+
+/// The first clause of what the kubelet says; what follows is the same said by the layers below it.
+fn clause(node: &Object) -> String {
+    let said = node.entries("/status/conditions").iter().find(|entry| entry["type"] == "Ready");
+    let message = said.and_then(|entry| entry["message"].as_str()).unwrap_or_default();
+    let first = message.trim_start_matches('[').split([':', ',', ';']).next().unwrap_or_default();
+    let first = first.trim_end_matches(['.', ']']).trim();
+    if first.is_empty() { "has not reported yet".to_owned() } else { first.to_owned() }
+}
+
 /// The address by which a node is known in the castle's network.
-fn address(node: &castle_kubernetes::Object) -> Option<Ipv4Addr> {
+fn address(node: &Object) -> Option<Ipv4Addr> {
     node.entries("/status/addresses")
         .iter()
         .find(|entry| entry["type"] == "InternalIP")
@@ -135,12 +155,15 @@ fn address(node: &castle_kubernetes::Object) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
-    use castle_kubernetes::Object;
     use castle_model::VmId;
     use castle_model::spec::Role;
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// What a kubelet says before the network is there.
+    const CNI: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady \
+        message:Network plugin returns error: cni plugin not initialized";
 
     fn wanted() -> Vec<NodeSpec> {
         let node = |name: &str, last: u8, role| NodeSpec {
@@ -159,7 +182,7 @@ mod tests {
     fn node(name: &str, address: &str, ready: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {
             "addresses": [{"type": "InternalIP", "address": address}],
-            "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": "no cni"}]}})
+            "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": CNI}]}})
     }
 
     fn flannel(available: u32) -> Value {
@@ -195,8 +218,8 @@ mod tests {
             "waiting: DaemonSet kube-system/kube-flannel is not there yet"
         );
         assert_eq!(
-            say(vec![one.clone(), node("worker-01", "10.0.0.2", "False"), flannel(2), coredns()]),
-            "waiting: Node worker-01 is not Ready: KubeletNotReady: no cni"
+            say(vec![one.clone(), node("worker-01", "10.0.0.2", "False")]),
+            "waiting: 1 of 2 nodes are not Ready: worker-01 (container runtime network not ready)"
         );
         assert_eq!(
             say(vec![one.clone(), two.clone(), flannel(1), coredns()]),
@@ -206,5 +229,34 @@ mod tests {
             say(vec![one, two, flannel(2), coredns()]),
             "ready: 2 nodes Ready; Deployment kube-system/coredns has 2 of 2 replicas available"
         );
+    }
+    #[test]
+    fn nodes_that_are_not_ready_are_told_on_one_line() {
+        let said = |name: &str, message: &str| {
+            Object::new(
+                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {
+                "conditions": [{"type": "Ready", "status": "False", "message": message}]}}),
+            )
+            .unwrap()
+        };
+        let one = said("cp-01", CNI);
+        let two = said(
+            "cp-02",
+            "[PLEG is not healthy: pleg was last seen active 3m ago, CSINode is not there]",
+        );
+        let three = said("cp-03", "Kubelet stopped posting node status.");
+        assert_eq!(
+            not_ready(&[&one, &one, &one]).unwrap(),
+            "3 of 3 nodes are not Ready: cp-01, cp-01 and 1 more (container runtime network not ready)"
+        );
+        assert_eq!(
+            not_ready(&[&two, &three, &one]).unwrap(),
+            "3 of 3 nodes are not Ready: cp-02 (PLEG is not healthy), cp-03 (Kubelet stopped posting node status) and 1 more"
+        );
+        assert_eq!(
+            not_ready(&[&said("cp-04", "")]).unwrap(),
+            "1 of 1 nodes are not Ready: cp-04 (has not reported yet)"
+        );
+        assert_eq!(not_ready(&[]), None);
     }
 }

@@ -185,10 +185,12 @@ fn verifier(
         Verify::Roots(roots) => roots.to_vec(),
         Verify::Authority(pem) => certificates(pem, "the authority")?,
         Verify::Fingerprint(wanted) => {
-            return Ok(Arc::new(Pin { wanted: *wanted, provider: provider.clone() }));
+            let rule = LeafRule::Pinned(*wanted);
+            return Ok(Arc::new(ByLeaf { rule, provider: provider.clone() }));
         }
         Verify::RecordOnly(place) => {
-            return Ok(Arc::new(Recorder { place: place.clone(), provider: provider.clone() }));
+            let rule = LeafRule::Noted(place.clone());
+            return Ok(Arc::new(ByLeaf { rule, provider: provider.clone() }));
         }
     };
     if roots.is_empty() {
@@ -269,21 +271,22 @@ impl TimeProvider for WorldTime {
     }
 }
 
-/// Believes one certificate.
+/// Verifies by the certificate itself, whoever signed it; that the server holds its key is checked all the same.
 #[derive(Debug)]
-struct Pin {
-    wanted: Fingerprint,
+struct ByLeaf {
+    rule: LeafRule,
     provider: Arc<CryptoProvider>,
 }
 
-/// Believes any certificate and notes it.
 #[derive(Debug)]
-struct Recorder {
-    place: Arc<Recorded>,
-    provider: Arc<CryptoProvider>,
+enum LeafRule {
+    /// Only this one.
+    Pinned(Fingerprint),
+    /// Any, and it is noted.
+    Noted(Arc<Recorded>),
 }
 
-impl ServerCertVerifier for Pin {
+impl ServerCertVerifier for ByLeaf {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -292,49 +295,16 @@ impl ServerCertVerifier for Pin {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let seen = fingerprint(end_entity);
-        if seen == self.wanted {
-            return Ok(ServerCertVerified::assertion());
+        match &self.rule {
+            LeafRule::Noted(place) => place.note(end_entity),
+            LeafRule::Pinned(wanted) => {
+                let seen = fingerprint(end_entity);
+                if seen != *wanted {
+                    let mismatch = Arc::new(PinMismatch { wanted: *wanted, seen });
+                    return Err(CertificateError::Other(OtherError(mismatch)).into());
+                }
+            }
         }
-        let mismatch = Arc::new(PinMismatch { wanted: self.wanted, seen });
-        Err(CertificateError::Other(OtherError(mismatch)).into())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-impl ServerCertVerifier for Recorder {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        self.place.note(end_entity);
         Ok(ServerCertVerified::assertion())
     }
 

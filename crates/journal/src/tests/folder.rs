@@ -179,7 +179,7 @@ fn a_state_folder_inside_a_repository_is_refused() {
 
     let linked = place.path().join("linked");
     fs::create_dir_all(&linked).unwrap();
-    fs::write(linked.join(".git"), "gitdir: ../work/.git/worktrees/linked\n").unwrap();
+    fs::write(linked.join(".git"), "gitdir: ../tree/.git/worktrees/linked\n").unwrap();
     assert!(matches!(refusal(&linked), StateError::InsideGit { .. }));
 
     let bare = place.path().join("bare.git");

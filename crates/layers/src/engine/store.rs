@@ -7,28 +7,30 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_kubernetes::judge::judge;
-use castle_kubernetes::{Mark, Mode, Object, ObjectId, Place};
-use castle_model::{Class, Failure, Observed, Spec, Verb, Verdict};
-use castle_platforms::cluster::{Cluster, Objects};
+use castle_kubernetes::{Mark, Object, ObjectId, Place};
+use castle_model::{Change, Class, Failure, Observed, Spec, Verb, Verdict};
+use castle_platforms::cluster::{Cluster, Objects, observed};
 use castle_platforms::handed::IDENTITY;
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, STORE};
 use crate::manifest::lacking;
-use crate::objects::{apply_tried, marked, proof};
+use crate::objects::{Probe, apply_tried, marked};
 
 const VERSION: &str = "external-secrets.io/v1";
 const IDENTITY_SECRET: &str = "infisical-identity";
-const PROBE: &str = "castle-probe";
+const PROBE: Probe = Probe {
+    api_version: VERSION,
+    kind: "ExternalSecret",
+    namespace: NAMESPACE,
+    of: "store",
+    proves: "a secret came through",
+};
 
 /// The step.
-pub(super) struct SecretStore(pub(super) Arc<Cluster>);
+pub(crate) struct SecretStore(pub(crate) Arc<Cluster>);
 
 impl SecretStore {
-    fn mark(&self, cx: &Context) -> Result<Mark, Failure> {
-        self.0.mark(cx, &"engine".parse().map_err(|_| Failure::bug("name the layer", "engine"))?)
-    }
-
     /// The identity and the store.
     fn wanted(&self, cx: &Context, mark: &Mark) -> Result<Vec<Object>, Failure> {
         let identity = cx.outputs().get(&IDENTITY)?;
@@ -44,9 +46,12 @@ impl SecretStore {
         marked(mark, vec![secret, store(&self.0.spec)])
     }
 
-    async fn proven(&self, cx: &Context, mark: &Mark) -> Result<bool, Failure> {
-        let note = marked(mark, vec![proof(NAMESPACE, "store", "a secret came through")])?;
-        Ok(self.0.client(cx)?.survey(mark, &note).await?.is_complete())
+    /// Whether a secret has come through, or there is none that may.
+    async fn is_proven(&self, cx: &Context, mark: &Mark) -> Result<bool, Failure> {
+        match probed_key(&self.0.spec) {
+            None => Ok(true),
+            Some(_) => PROBE.is_proven(&self.0.client(cx)?, mark).await,
+        }
     }
 }
 
@@ -54,54 +59,85 @@ impl SecretStore {
 impl Step for SecretStore {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.0.client(cx)?;
-        let mark = self.mark(cx)?;
+        let mark = self.0.mark(cx)?;
         let survey = client.survey(&mark, &self.wanted(cx, &mark)?).await?;
         if let Some(observed) = lacking(&survey) {
             return Ok(observed);
         }
-        if !self.proven(cx, &mark).await? {
+        if !self.is_proven(cx, &mark).await? {
             return Ok(Observed::wrong("no secret has come through it yet"));
         }
+        if let Some(left) = PROBE.leftover(&client).await? {
+            return Ok(Observed::wrong(left));
+        }
         let store = survey.same.iter().find(|object| object.kind() == "ClusterSecretStore");
-        Ok(match store.map(judge) {
-            Some(Verdict::Ready(words)) => Observed::right(words),
-            Some(Verdict::Waiting(why)) => Observed::wrong(why),
-            Some(Verdict::Failed(failure)) => Observed::wrong(failure.to_string()),
-            None => Observed::Absent,
-        })
+        Ok(store.map_or(Observed::Absent, |store| observed(judge(store))))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let client = self.0.client(cx)?;
-        let mark = self.mark(cx)?;
+        let mark = self.0.mark(cx)?;
         let wanted = self.wanted(cx, &mark)?;
+        let stands = client.survey(&mark, &wanted).await?.is_complete();
+        let proven = self.is_proven(cx, &mark).await?;
+        let Some(key) = probed_key(&self.0.spec) else {
+            cx.notice(
+                "no secret is fetched to prove the store: neither a Git token nor `require` names one",
+            );
+            PROBE.remove(&client).await?;
+            return apply_tried(cx, &client, &mark, &wanted).await.map(Acted::of);
+        };
+        if stands && proven {
+            let removed = PROBE.remove(&client).await?;
+            return Ok(Acted::of(if removed { Change::Updated } else { Change::Unchanged }));
+        }
+        if proven {
+            PROBE.doubt(&client, &mark).await?;
+        }
         let change = apply_tried(cx, &client, &mark, &wanted).await?;
-        let probe = marked(&mark, vec![probe(&self.0.spec)])?;
+        let probe = marked(&mark, vec![probe(key)])?;
         apply_tried(cx, &client, &mark, &probe).await?;
         Ok(Acted::of(change))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let client = self.0.client(cx)?;
-        let places = vec![
-            Place::everywhere(VERSION, "ClusterSecretStore"),
-            Place::within(VERSION, "ExternalSecret", NAMESPACE),
-        ];
-        self.0.settled(cx, "a secret to come through", places, synced).await?;
-        let target = ObjectId::namespaced("v1", "Secret", NAMESPACE, PROBE);
-        let probed = &client;
-        cx.wait(Pace::GATE, "the probed secret to have a value", || {
-            let target = target.clone();
-            async move { Ok(has_value(probed.get(&target).await?.as_ref())) }
-        })
-        .await?;
-        client.delete(&ObjectId::namespaced(VERSION, "ExternalSecret", NAMESPACE, PROBE)).await?;
-        let mark = self.mark(cx)?;
-        for note in marked(&mark, vec![proof(NAMESPACE, "store", "a secret came through")])? {
-            client.apply(&note, Mode::Real).await?;
+        let mark = self.0.mark(cx)?;
+        let proven = self.is_proven(cx, &mark).await?;
+        let store = ObjectId::cluster(VERSION, "ClusterSecretStore", STORE);
+        let mut ids = vec![store];
+        let mut places = vec![Place::everywhere(VERSION, "ClusterSecretStore")];
+        if !proven {
+            ids.push(PROBE.id());
+            places.push(Place::within(VERSION, "ExternalSecret", NAMESPACE));
         }
+        let what = if proven { "the secret store to be ready" } else { "a secret to come through" };
+        self.0.settled(cx, what, places, |there| synced(&ids, there)).await?;
+        if probed_key(&self.0.spec).is_none() {
+            PROBE.remove(&client).await?;
+            return Ok(format!(
+                "ClusterSecretStore {STORE} is Ready; no secret was fetched through it"
+            ));
+        }
+        if !proven {
+            let target = ObjectId::namespaced("v1", "Secret", NAMESPACE, Probe::NAME);
+            let (client, target) = (&client, &target);
+            cx.wait(Pace::GATE, "the probed secret to have a value", || async move {
+                Ok(has_value(client.get(target).await?.as_ref()))
+            })
+            .await?;
+        }
+        PROBE.passed(&client, &mark).await?;
         Ok(format!("ClusterSecretStore {STORE} is Ready and one secret came through with a value"))
     }
+}
+
+/// The key that is fetched to prove the way: one that the cluster is to have anyway. The credentials of the platform
+/// stay outside of the cluster, under whatever name they are required.
+fn probed_key(spec: &Spec) -> Option<&str> {
+    let gitops = spec.gitops.token.iter().filter(|_| spec.gitops.enabled).map(|token| &token.0);
+    let platform = [&spec.platform.token_id.0, &spec.platform.token_secret.0];
+    gitops.chain(&spec.secrets.require).find(|key| !platform.contains(key)).map(String::as_str)
 }
 
 /// The store as External Secrets wants it.
@@ -123,24 +159,23 @@ fn store(spec: &Spec) -> Value {
     })
 }
 
-/// A secret that is fetched once to prove the way, and removed again. The token's name is the least secret of them.
-fn probe(spec: &Spec) -> Value {
+/// A secret that is fetched once to prove the way, and removed again.
+fn probe(key: &str) -> Value {
     json!({
-        "apiVersion": VERSION, "kind": "ExternalSecret", "metadata": {"name": PROBE, "namespace": NAMESPACE},
+        "apiVersion": VERSION, "kind": "ExternalSecret", "metadata": {"name": Probe::NAME, "namespace": NAMESPACE},
         "spec": {
             "refreshInterval": "1h",
             "secretStoreRef": {"name": STORE, "kind": "ClusterSecretStore"},
-            "target": {"name": PROBE, "creationPolicy": "Owner"},
-            "data": [{"secretKey": "value", "remoteRef": {"key": spec.platform.token_id.0}}],
+            "target": {"name": Probe::NAME, "creationPolicy": "Owner"},
+            "data": [{"secretKey": "value", "remoteRef": {"key": key}}],
         },
     })
 }
 
-fn synced(there: &Objects) -> Verdict {
-    let store = ObjectId::cluster(VERSION, "ClusterSecretStore", STORE);
-    let probe = ObjectId::namespaced(VERSION, "ExternalSecret", NAMESPACE, PROBE);
-    for id in [store, probe] {
-        match there.get(&id).map(judge) {
+/// Whether each of these is there and ready.
+fn synced(ids: &[ObjectId], there: &Objects) -> Verdict {
+    for id in ids {
+        match there.get(id).map(judge) {
             None => return Verdict::Waiting(format!("{id} is not there yet")),
             Some(Verdict::Ready(_)) => {}
             Some(other) => return other,
@@ -152,7 +187,7 @@ fn synced(there: &Objects) -> Verdict {
 /// A Secret that is synced but empty has fooled people before.
 fn has_value(secret: Option<&Object>) -> Verdict<()> {
     let Some(secret) = secret else {
-        return Verdict::waiting(format!("Secret {NAMESPACE}/{PROBE} is not there yet"));
+        return Verdict::waiting(format!("Secret {NAMESPACE}/{} is not there yet", Probe::NAME));
     };
     match secret.text("/data/value") {
         Some(value) if !value.is_empty() => Verdict::Ready(()),
@@ -164,5 +199,28 @@ fn has_value(secret: Option<&Object>) -> Verdict<()> {
             )
             .hint("look at the key in Infisical: it is there but empty"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_model::spec::SecretRef;
+
+    use super::*;
+
+    #[test]
+    fn the_probed_key_is_one_that_the_cluster_is_to_have_and_never_the_platforms() {
+        let mut spec = castle_config::example();
+        spec.gitops.token = Some(SecretRef("GIT".into()));
+        spec.secrets.require =
+            vec![spec.platform.token_id.0.clone(), "FIRST".into(), "SECOND".into()];
+        assert_eq!(probed_key(&spec), Some("GIT"));
+        spec.gitops.enabled = false;
+        assert_eq!(probed_key(&spec), Some("FIRST"));
+        spec.secrets.require.truncate(1);
+        assert_eq!(probed_key(&spec), None);
+        spec.gitops.enabled = true;
+        spec.gitops.token = Some(spec.platform.token_secret.clone());
+        assert_eq!(probed_key(&spec), None);
     }
 }

@@ -1,16 +1,16 @@
-//! `gitops/handover`: the root Kustomization is applied at the branch's head. From here on castle only observes.
+//! `gitops/handover`: the root Kustomization is applied at what Flux has fetched. From here on castle only observes.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
-use castle_kubernetes::judge::judge;
 use castle_kubernetes::{Mark, Object, ObjectId, Place};
 use castle_model::{Failure, Observed, Verb, Verdict};
-use castle_platforms::cluster::Cluster;
+use castle_platforms::cluster::{Cluster, Objects, observed};
 use serde_json::json;
 
-use super::{KUSTOMIZE, NAMESPACE, REVISION};
+use super::revision::{SOURCES, applied};
+use super::{KUSTOMIZE, NAMESPACE};
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
 
@@ -19,9 +19,7 @@ pub(super) struct Handover(pub(super) Arc<Cluster>);
 
 impl Handover {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self
-            .0
-            .mark(cx, &"gitops".parse().map_err(|_| Failure::bug("name the layer", "gitops"))?)?;
+        let mark = self.0.mark(cx)?;
         let path = self.0.spec.gitops.path.trim_start_matches("./").trim_matches('/');
         let root = json!({
             "apiVersion": KUSTOMIZE, "kind": "Kustomization",
@@ -35,23 +33,27 @@ impl Handover {
         let objects = marked(&mark, vec![root])?;
         Ok((mark, objects))
     }
+
+    fn places() -> Vec<Place> {
+        vec![
+            Place::within(KUSTOMIZE, "Kustomization", NAMESPACE),
+            Place::within(SOURCES, "GitRepository", NAMESPACE),
+        ]
+    }
 }
 
 #[async_trait]
 impl Step for Handover {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let revision = cx.outputs().get(&REVISION)?;
         let (mark, wanted) = self.wanted(cx)?;
-        let survey = self.0.client(cx)?.survey(&mark, &wanted).await?;
-        if let Some(observed) = lacking(&survey) {
+        if let Some(observed) = lacking(&self.0.client(cx)?.survey(&mark, &wanted).await?) {
             return Ok(observed);
         }
-        Ok(match survey.same.first().map(|root| applied_at(root, &revision)) {
-            Some(Verdict::Ready(words)) => Observed::right(words),
-            Some(Verdict::Waiting(why)) => Observed::wrong(why),
-            Some(Verdict::Failed(failure)) => Observed::wrong(failure.to_string()),
-            None => Observed::Absent,
-        })
+        let there = self.0.look(cx, &Self::places()).await?;
+        Ok(observed(match root_applied(&there) {
+            Verdict::Ready(revision) => Verdict::Ready(words(&revision)),
+            other => other,
+        }))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
@@ -60,35 +62,50 @@ impl Step for Handover {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let revision = cx.outputs().get(&REVISION)?;
-        let id = ObjectId::namespaced(KUSTOMIZE, "Kustomization", NAMESPACE, NAMESPACE);
-        let place = Place::within(KUSTOMIZE, "Kustomization", NAMESPACE);
-        let words = self
-            .0
-            .settled(cx, "the root Kustomization to be applied", vec![place], |there| {
-                match there.get(&id) {
-                    Some(root) => applied_at(root, &revision),
-                    None => Verdict::Waiting(format!("{id} is not there yet")),
-                }
-            })
-            .await?;
-        let gitops = &self.0.spec.gitops;
-        cx.handover(format!("{} {revision}", gitops.url));
-        Ok(words)
+        let what = "the root Kustomization to be applied";
+        let revision = self.0.settled(cx, what, Self::places(), root_applied).await?;
+        cx.handover(format!("{} {revision}", self.0.spec.gitops.url));
+        Ok(words(&revision))
     }
 }
 
-/// Whether a Kustomization is ready at a revision.
-pub(super) fn applied_at(object: &Object, revision: &str) -> Verdict {
-    match judge(object) {
-        Verdict::Ready(_) => {
-            let applied = object.text("/status/lastAppliedRevision").unwrap_or("nothing");
-            if applied == revision {
-                Verdict::Ready(format!("{} applied at {revision}", object.id()))
-            } else {
-                Verdict::Waiting(format!("{} is at {applied}, not yet at {revision}", object.id()))
-            }
-        }
-        other => other,
+/// The root of the tree.
+pub(super) fn root() -> ObjectId {
+    ObjectId::namespaced(KUSTOMIZE, "Kustomization", NAMESPACE, NAMESPACE)
+}
+
+/// Whether the root is applied at what its source holds now; then the revision.
+fn root_applied(there: &Objects) -> Verdict {
+    match there.get(&root()) {
+        Some(object) => applied(object, there),
+        None => Verdict::Waiting(format!("{} is not there yet", root())),
+    }
+}
+
+fn words(revision: &str) -> String {
+    format!("{} applied at {revision}", root())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::revision::tests::{holding, picture, unit};
+    use super::*;
+
+    #[test]
+    fn the_handover_holds_at_whatever_the_source_holds_now() {
+        let git = json!({"kind": "GitRepository", "name": NAMESPACE});
+        let at = |applied: &str, fetched: &str| {
+            root_applied(&picture(vec![
+                unit(NAMESPACE, &git, applied),
+                holding("GitRepository", NAMESPACE, fetched),
+            ]))
+        };
+        assert_eq!(at("main@sha1:1", "main@sha1:1"), Verdict::Ready("main@sha1:1".into()));
+        assert!(matches!(at("main@sha1:1", "main@sha1:2"), Verdict::Waiting(_)));
+        assert_eq!(at("main@sha1:2", "main@sha1:2"), Verdict::Ready("main@sha1:2".into()));
+        assert_eq!(
+            root_applied(&Objects::new()),
+            Verdict::waiting("Kustomization flux-system/flux-system is not there yet")
+        );
     }
 }

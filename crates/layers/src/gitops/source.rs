@@ -10,25 +10,22 @@ use castle_kubernetes::judge::judge;
 use castle_kubernetes::{Kubernetes, Mark, Object, ObjectId, Place};
 use castle_model::spec::SecretRef;
 use castle_model::{Failure, Observed, Verb, Verdict};
-use castle_platforms::cluster::Cluster;
+use castle_platforms::cluster::{Cluster, observed};
 use castle_platforms::handed::SECRETS;
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, REVISION};
+use super::NAMESPACE;
+use super::revision::SOURCES;
 use crate::engine::STORE;
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
-
-const VERSION: &str = "source.toolkit.fluxcd.io/v1";
 
 /// The step.
 pub(super) struct Source(pub(super) Arc<Cluster>);
 
 impl Source {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self
-            .0
-            .mark(cx, &"gitops".parse().map_err(|_| Failure::bug("name the layer", "gitops"))?)?;
+        let mark = self.0.mark(cx)?;
         let gitops = &self.0.spec.gitops;
         let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
         let variables = json!({
@@ -36,7 +33,7 @@ impl Source {
             "data": gitops.vars,
         });
         let mut repository = json!({
-            "apiVersion": VERSION, "kind": "GitRepository", "metadata": metadata,
+            "apiVersion": SOURCES, "kind": "GitRepository", "metadata": metadata,
             "spec": {"interval": "1m", "url": gitops.url, "ref": {"branch": gitops.branch}},
         });
         let mut values = vec![variables];
@@ -94,7 +91,7 @@ impl Source {
 
     /// Whether Flux has fetched the head; then the revision.
     async fn fetched(&self, cx: &Context, client: &Kubernetes) -> Result<Verdict, Failure> {
-        let id = ObjectId::namespaced(VERSION, "GitRepository", NAMESPACE, NAMESPACE);
+        let id = ObjectId::namespaced(SOURCES, "GitRepository", NAMESPACE, NAMESPACE);
         let Some(repository) = client.get(&id).await? else {
             return Ok(Verdict::Waiting(format!("{id} is not there yet")));
         };
@@ -108,7 +105,6 @@ impl Source {
                 "Flux has fetched {there}, the branch is at {head}"
             )));
         }
-        cx.outputs().put(&REVISION, head.clone());
         Ok(Verdict::Ready(head))
     }
 }
@@ -121,11 +117,7 @@ impl Step for Source {
         if let Some(observed) = lacking(&client.survey(&mark, &wanted).await?) {
             return Ok(observed);
         }
-        Ok(match self.fetched(cx, &client).await? {
-            Verdict::Ready(revision) => Observed::right(revision),
-            Verdict::Waiting(why) => Observed::wrong(why),
-            Verdict::Failed(failure) => Observed::wrong(failure.to_string()),
-        })
+        Ok(observed(self.fetched(cx, &client).await?))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
@@ -137,8 +129,8 @@ impl Step for Source {
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let client = self.0.client(cx)?;
-        let id = ObjectId::namespaced(VERSION, "GitRepository", NAMESPACE, NAMESPACE);
-        let place = Place::within(VERSION, "GitRepository", NAMESPACE);
+        let id = ObjectId::namespaced(SOURCES, "GitRepository", NAMESPACE, NAMESPACE);
+        let place = Place::within(SOURCES, "GitRepository", NAMESPACE);
         self.0
             .settled(cx, "Flux to fetch the repository", vec![place], |there| {
                 match there.get(&id) {

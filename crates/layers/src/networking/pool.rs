@@ -24,10 +24,7 @@ pub(super) struct Pool(pub(super) Arc<Cluster>);
 
 impl Pool {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self.0.mark(
-            cx,
-            &"networking".parse().map_err(|_| Failure::bug("name the layer", "networking"))?,
-        )?;
+        let mark = self.0.mark(cx)?;
         let metadata = json!({"name": NAME, "namespace": NAMESPACE});
         let pool = json!({
             "apiVersion": VERSION, "kind": "IPAddressPool", "metadata": metadata,

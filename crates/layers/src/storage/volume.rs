@@ -5,32 +5,29 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
 use castle_kubernetes::judge::judge;
-use castle_kubernetes::{Mark, Mode, Object, ObjectId, Place};
+use castle_kubernetes::{Mode, ObjectId, Place};
 use castle_model::spec::Role;
 use castle_model::{Change, Failure, Observed, Spec, Verb, Verdict};
-use castle_platforms::cluster::{Cluster, Objects};
+use castle_platforms::cluster::{Cluster, Objects, observed};
 use serde_json::json;
 
 use super::NAMESPACE;
-use crate::objects::{marked, proof};
+use crate::objects::{Probe, marked};
 
 const VERSION: &str = "longhorn.io/v1beta2";
 const CLASS: &str = "longhorn";
-const PROBE: &str = "castle-probe";
-const PROVEN: &str = "a volume was bound";
+const PROBE: Probe = Probe {
+    api_version: "v1",
+    kind: "PersistentVolumeClaim",
+    namespace: NAMESPACE,
+    of: "volume",
+    proves: "a volume was bound",
+};
 
 /// The step.
-pub(super) struct Volume(pub(super) Arc<Cluster>);
+pub(crate) struct Volume(pub(crate) Arc<Cluster>);
 
 impl Volume {
-    fn mark(&self, cx: &Context) -> Result<Mark, Failure> {
-        self.0.mark(cx, &"storage".parse().map_err(|_| Failure::bug("name the layer", "storage"))?)
-    }
-
-    fn note(mark: &Mark) -> Result<Vec<Object>, Failure> {
-        marked(mark, vec![proof(NAMESPACE, "volume", PROVEN)])
-    }
-
     fn places() -> Vec<Place> {
         vec![
             Place::within(VERSION, "Node", NAMESPACE),
@@ -43,35 +40,31 @@ impl Volume {
 impl Step for Volume {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.0.client(cx)?;
-        let mark = self.mark(cx)?;
-        let survey = client.survey(&mark, &Self::note(&mark)?).await?;
-        if !survey.is_complete() {
+        if !PROBE.is_proven(&client, &self.0.mark(cx)?).await? {
             return Ok(Observed::Absent);
         }
-        let mut there = Objects::new();
-        for place in Self::places() {
-            let namespace = place.namespace.as_deref();
-            let listing = client.list(&place.api_version, &place.kind, namespace, "").await?;
-            there.extend(listing.items.into_iter().map(|object| (object.id(), object)));
+        if let Some(left) = PROBE.leftover(&client).await? {
+            return Ok(Observed::wrong(left));
         }
-        Ok(match disks(&self.0.spec, &there) {
-            Verdict::Ready(words) => Observed::right(words),
-            Verdict::Waiting(why) => Observed::wrong(why),
-            Verdict::Failed(failure) => Observed::wrong(failure.to_string()),
-        })
+        Ok(observed(disks(&self.0.spec, &self.0.look(cx, &Self::places()).await?)))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let client = self.0.client(cx)?;
+        let mark = self.0.mark(cx)?;
+        if PROBE.is_proven(&client, &mark).await? {
+            let removed = PROBE.remove(&client).await?;
+            return Ok(Acted::of(if removed { Change::Updated } else { Change::Unchanged }));
+        }
         let claim = json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": PROBE, "namespace": NAMESPACE},
+            "metadata": {"name": Probe::NAME, "namespace": NAMESPACE},
             "spec": {
                 "accessModes": ["ReadWriteOnce"], "storageClassName": CLASS,
                 "resources": {"requests": {"storage": "64Mi"}},
             },
         });
-        let client = self.0.client(cx)?;
-        for claim in marked(&self.mark(cx)?, vec![claim])? {
+        for claim in marked(&mark, vec![claim])? {
             client.apply(&claim, Mode::Real).await?;
         }
         Ok(Acted::of(Change::Created))
@@ -79,28 +72,24 @@ impl Step for Volume {
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let client = self.0.client(cx)?;
-        let spec = &self.0.spec;
-        let words = self
-            .0
-            .settled(cx, "every storage node to have a disk", Self::places(), |there| {
-                disks(spec, there)
-            })
-            .await?;
-        let claim = ObjectId::namespaced("v1", "PersistentVolumeClaim", NAMESPACE, PROBE);
-        let place = Place::within("v1", "PersistentVolumeClaim", NAMESPACE);
-        self.0
-            .settled(cx, "a probe volume to be bound", vec![place], |there| {
-                match there.get(&claim) {
-                    Some(object) => judge(object),
-                    None => Verdict::Waiting(format!("{claim} is not there yet")),
-                }
-            })
-            .await?;
-        client.delete(&claim).await?;
-        for note in Self::note(&self.mark(cx)?)? {
-            client.apply(&note, Mode::Real).await?;
+        let mark = self.0.mark(cx)?;
+        let what = "every storage node to have a disk";
+        let judged = |there: &Objects| disks(&self.0.spec, there);
+        let words = self.0.settled(cx, what, Self::places(), judged).await?;
+        if !PROBE.is_proven(&client, &mark).await? {
+            let claim = PROBE.id();
+            let place = Place::within("v1", "PersistentVolumeClaim", NAMESPACE);
+            self.0
+                .settled(cx, "a probe volume to be bound", vec![place], |there| {
+                    match there.get(&claim) {
+                        Some(object) => judge(object),
+                        None => Verdict::Waiting(format!("{claim} is not there yet")),
+                    }
+                })
+                .await?;
         }
-        Ok(format!("{words}; {PROVEN} and removed"))
+        PROBE.passed(&client, &mark).await?;
+        Ok(format!("{words}; {} and removed", PROBE.proves))
     }
 }
 
