@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use castle_model::Spec;
 use castle_model::spec::Trust;
 use castle_rehearsal::host::{Host, HostError};
-use castle_rehearsal::store::StoreError;
 
 use crate::args::{Everywhere, Pace, Speed};
 use crate::exit::{Exit, Problem};
@@ -80,37 +79,39 @@ impl Rehearsal {
     /// Checks that nobody else hosts the datacenter. Must be called within [`runtime`].
     pub(crate) fn check_unused(&self) -> Result<(), Problem> {
         match Host::open(Some(&self.datacenter), &self.spec, self.seed) {
-            Err(error) if is_locked(&error) => Err(self.in_use(&error)),
+            Err(error) if error.is_locked() => Err(self.unusable(&error)),
             _ => Ok(()),
         }
     }
 
-    fn in_use(&self, error: &HostError) -> Problem {
-        Problem::refused("the rehearsal's datacenter is in use").because(error).hint(format!(
-            "wait until the other process is done, or look at it with `{} status`",
-            self.command
-        ))
+    /// Opens the datacenter to work in it. Must be called within [`runtime`].
+    pub(crate) fn open(&mut self) -> Result<Host, Problem> {
+        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed);
+        self.opened(host)
     }
 
-    /// Opens the datacenter. Must be called within [`runtime`].
-    pub(crate) fn open(&mut self) -> Result<Host, Problem> {
-        let problem = |error: &dyn std::error::Error| {
-            Problem::refused(format!(
-                "the rehearsal's datacenter in {} can not be used",
-                self.datacenter.display()
-            ))
-            .because(error)
-            .hint(format!("`{} reset` throws it away", rehearse(&self.command)))
-        };
-        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed)
-            .map_err(|e| if is_locked(&e) { self.in_use(&e) } else { problem(&e) })?;
+    /// Opens the datacenter to look at it: nothing is written, and nobody is disturbed. Must be called within [`runtime`].
+    pub(crate) fn look(&mut self) -> Result<Host, Problem> {
+        let host = Host::look(Some(&self.datacenter), &self.spec, self.seed);
+        self.opened(host)
+    }
+
+    fn opened(&mut self, host: Result<Host, HostError>) -> Result<Host, Problem> {
+        let host = host.map_err(|error| self.unusable(&error))?;
         self.spec = trusting(self.spec.clone(), &host)?;
         Ok(host)
     }
-}
 
-fn is_locked(error: &HostError) -> bool {
-    matches!(error, HostError::Store(StoreError::Locked { .. }))
+    /// The datacenter can not be used, or not any more.
+    pub(crate) fn unusable(&self, error: &HostError) -> Problem {
+        let reset = || format!("`{} reset` throws it away", rehearse(&self.command));
+        Problem::refused(format!(
+            "the rehearsal's datacenter in {} can not be used",
+            self.datacenter.display()
+        ))
+        .because(error)
+        .hint(error.hint().unwrap_or_else(reset))
+    }
 }
 
 /// The spec, trusting the rehearsal's Proxmox: it has a certificate of its own, whatever the castle file pins.

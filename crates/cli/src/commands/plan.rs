@@ -26,7 +26,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Problem> {
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
     runtime()?.block_on(async {
-        let host = rehearsal.open()?;
+        let host = rehearsal.look()?;
         host.spawn_driver();
         let peek = StateRoot::peek(&rehearsal.state).map_err(|e| state_problem(&e))?;
         let records = peek.map(|p| p.records).unwrap_or_default();
@@ -45,9 +45,6 @@ pub(crate) fn run(
         } else {
             castle_view::plan::text(&plan, style(settings))
         });
-        host.close().map_err(|e| {
-            Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)
-        })?;
         Ok(Exit::Done)
     })
 }

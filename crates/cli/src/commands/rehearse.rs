@@ -21,7 +21,7 @@ pub(crate) fn inventory(
 ) -> Result<Exit, Problem> {
     let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
     runtime()?.block_on(async {
-        let host = rehearsal.open()?;
+        let host = rehearsal.look()?;
         let inventory = host.read(Inventory::of);
         output::data(&if everywhere.json {
             serde_json::to_string(&inventory).unwrap_or_default()

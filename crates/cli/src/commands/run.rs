@@ -36,13 +36,18 @@ pub(crate) fn run(
         host.spawn_driver();
         let session = Session { settings, rehearsal: &rehearsal, host: &host, json };
         let work = session.run(direction, args, root);
-        let exit = match rehearsal.speed {
-            None => work.await,
-            Some(speed) => tokio::select! {
-                biased;
-                exit = work => exit,
-                () = castle_rehearsal::brake::hold(speed) => Ok(Exit::Interrupted),
-            },
+        let braked = async {
+            match rehearsal.speed {
+                None => std::future::pending().await,
+                Some(speed) => castle_rehearsal::brake::hold(speed).await,
+            }
+        };
+        let exit = tokio::select! {
+            biased;
+            // A world that can not be written any more answers nobody: say so now, not after every deadline.
+            error = host.trouble() => return Err(rehearsal.unusable(&error)),
+            exit = work => exit,
+            () = braked => Ok(Exit::Interrupted),
         };
         host.close().map_err(|e| {
             Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)

@@ -48,3 +48,18 @@ fn graphs_come_in_four_forms() {
         assert!(said.out.contains(sign), "{format}: {}", said.out);
     }
 }
+
+#[test]
+fn looking_leaves_no_trace() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let world = || {
+        let folder = castle.datacenter();
+        ["world.json", "world.log"].map(|name| std::fs::read(folder.join(name)).unwrap())
+    };
+    let before = world();
+    castle.run(&["plan"]).ends(0);
+    castle.run(&["rehearse", "inventory"]).ends(0);
+    castle.run(&["status"]).ends(0);
+    assert!(before == world(), "plan, inventory and status only look");
+}

@@ -54,7 +54,9 @@ fn a_second_process_is_told_who_holds_the_castle() {
         assert!(said.err.contains(word), "{word}: {}", said.err);
     }
     assert!(!said.err.contains("reset"), "{}", said.err);
-    castle.run(&["status"]).ends(0);
+    for look in [&["status"][..], &["plan"], &["rehearse", "inventory"]] {
+        castle.run(look).ends(0);
+    }
     first.kill().unwrap();
     first.wait().unwrap();
     castle.run(&["up"]).ends(0);
