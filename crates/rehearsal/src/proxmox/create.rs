@@ -43,7 +43,8 @@ impl Proxmox {
         options.remove("unique");
         // The real one too writes nothing but the lock: who owns the guest shows only when the task has ended.
         let lock = Parameters::from([("lock".to_owned(), "create".to_owned())]);
-        self.guests.insert(vmid, Guest::new(lock));
+        let maker = self.forked + 1;
+        self.guests.insert(vmid, Guest { maker, ..Guest::new(lock) });
         Ok(self.begin(turn, request, Work::Create { vmid, options, start }))
     }
 
@@ -82,7 +83,8 @@ impl Proxmox {
         config.entry("vmgenid".to_owned()).or_insert(generation);
         let made = seconds(turn.now);
         config.insert("meta".to_owned(), format!("creation-qemu={QEMU},ctime={made}"));
-        self.guests.insert(vmid, Guest::new(config));
+        let maker = self.guests.get(&vmid).map_or(0, |guest| guest.maker);
+        self.guests.insert(vmid, Guest { maker, ..Guest::new(config) });
         Ok(())
     }
 

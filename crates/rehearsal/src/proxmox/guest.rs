@@ -24,12 +24,15 @@ pub(super) struct Guest {
     pub(super) pending: BTreeMap<String, Option<String>>,
     /// Since when it runs, in virtual milliseconds.
     pub(super) running: Option<u64>,
+    /// The task that made it: another guest of the same number has another one.
+    #[serde(default)]
+    pub(super) maker: u64,
 }
 
 impl Guest {
     /// A guest with this config, switched off.
     pub(super) fn new(config: BTreeMap<String, String>) -> Self {
-        Self { container: false, config, pending: BTreeMap::new(), running: None }
+        Self { container: false, config, pending: BTreeMap::new(), running: None, maker: 0 }
     }
 
     /// One of its options.
@@ -100,12 +103,13 @@ impl Guest {
 impl Proxmox {
     /// A VM by its number, in the words of a config that is not there.
     pub(super) fn guest(&self, vmid: u32) -> Result<&Guest, String> {
-        self.guests.get(&vmid).filter(|guest| !guest.container).ok_or_else(|| {
-            format!(
-                "Configuration file 'nodes/{}/qemu-server/{vmid}.conf' does not exist",
-                self.node
-            )
-        })
+        let found = self.guests.get(&vmid).filter(|guest| !guest.container);
+        found.ok_or_else(|| self.no_config(&vmid.to_string()))
+    }
+
+    /// The words about a config that is not there.
+    pub(super) fn no_config(&self, vmid: &str) -> String {
+        format!("Configuration file 'nodes/{}/qemu-server/{vmid}.conf' does not exist", self.node)
     }
 
     /// The same, for a change.

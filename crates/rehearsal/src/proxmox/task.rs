@@ -32,6 +32,9 @@ pub(super) struct Task {
     work: Work,
     /// Known from the beginning to fail, and why.
     doomed: Option<String>,
+    /// The maker of the guest that it works on: should that one go meanwhile, the next of its number is not meant.
+    #[serde(default)]
+    guest: Option<u64>,
 }
 
 /// What a task does.
@@ -87,6 +90,19 @@ impl Work {
         }
     }
 
+    /// The guest that it works on; none if it has to do with none, or makes it.
+    fn guest(&self) -> Option<u32> {
+        match self {
+            Self::Configure { vmid, .. }
+            | Self::Start { vmid }
+            | Self::Stop { vmid }
+            | Self::Shutdown { vmid, .. }
+            | Self::Resize { vmid, .. }
+            | Self::Destroy { vmid, .. } => Some(*vmid),
+            Self::Create { .. } | Self::Download(_) | Self::DeleteVolume { .. } => None,
+        }
+    }
+
     /// How long it takes, in milliseconds: shortest, usual, longest.
     fn span(&self) -> (u64, u64, u64) {
         match self {
@@ -122,7 +138,9 @@ impl Proxmox {
             None => self.unwilling(&work).unwrap_or_else(|| turn.dice.triangular(work.span())),
         };
         turn.after(delay, Effect::TaskEnds { number });
+        let guest = self.maker(&work);
         let task = Task {
+            guest,
             upid: upid.clone(),
             kind: kind.to_owned(),
             id,
@@ -141,6 +159,10 @@ impl Proxmox {
         upid
     }
 
+    fn maker(&self, work: &Work) -> Option<u64> {
+        self.guests.get(&work.guest()?).map(|guest| guest.maker)
+    }
+
     fn forget_old_tasks(&mut self) {
         while self.tasks.len() > KEPT {
             let old = self.tasks.iter().find(|(_, task)| task.exit.is_some());
@@ -156,6 +178,7 @@ impl Proxmox {
         let mut log = Vec::new();
         let outcome = match doomed {
             Some(text) => Err(text),
+            None if task.guest != self.maker(&work) => Err(self.no_config(task.id.as_str())),
             None => self.judge(&work).and_then(|()| self.perform(turn, &user, &work, &mut log)),
         };
         if let (Err(_), Work::Create { vmid, .. }) = (&outcome, &work) {
