@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -25,7 +25,12 @@ struct Stage {
     run: fn(&Path, &mut Count) -> Result<bool>,
 }
 
-const STAGES: [Stage; 4] = [
+const STAGES: [Stage; 5] = [
+    Stage {
+        name: "tools",
+        cure: "install them by hand: `rustup component add rustfmt clippy`",
+        run: |root, _| tools(root),
+    },
     Stage {
         name: "format",
         cure: "run `cargo fmt --all`",
@@ -61,6 +66,19 @@ const STAGES: [Stage; 4] = [
         run: test_workspace,
     },
 ];
+
+/// Installs the parts of the toolchain that the next stages need, where a minimal one lacks them.
+fn tools(root: &Path) -> Result<bool> {
+    for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        let mut asked = Command::new("cargo");
+        asked.args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let there = asked.status().context("asking cargo for its tools")?.success();
+        if !there && !talk::runs(root, &["rustup", "component", "add", component])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 /// Runs the stages.
 pub(crate) fn run() -> Result<bool> {
