@@ -4,6 +4,8 @@
 #[path = "castle/context.rs"]
 mod context;
 
+#[path = "castle/canary.rs"]
+mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
 #[path = "castle/interrupt.rs"]
