@@ -84,6 +84,16 @@ fn a_deleted_state_folder_costs_one_up() {
 }
 
 #[test]
+fn the_trace_that_up_prints_is_that_of_its_seed() {
+    let trace = |words: &[&str]| {
+        let said = Context::new().run(words).ends(0);
+        said.err.split_once("; trace ").unwrap().1.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(trace(&["up"]), trace(&["up", "--speed", "2000"]), "the brake changes nothing");
+    assert_ne!(trace(&["up"]), trace(&["up", "--seed", "5"]));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run_in_every_process() {
     let castle = Context::new();
     let repeat = || {

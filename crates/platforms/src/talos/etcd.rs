@@ -87,7 +87,7 @@ pub(super) fn judge(seen: &[(NodeSpec, Seen)]) -> Verdict {
                         member.id,
                         member.peer_urls.join(", ")
                     ))
-                    .hint("it is left from a machine that is gone: remove it from etcd by its id"),
+                    .hint("if it is a machine that the castle file no longer names, put it back there; if it is left from one that is gone, remove it from etcd by its id"),
             );
         }
         if member.learner {
@@ -100,6 +100,22 @@ pub(super) fn judge(seen: &[(NodeSpec, Seen)]) -> Verdict {
     Verdict::Ready(format!("{} voting members, the same on every control plane", members.len()))
 }
 
+/// Judges whom the control planes follow, each by the id of its leader (0 for none): all the same one.
+fn judge_leaders(leaders: &[(NodeSpec, u64)]) -> Verdict {
+    let Some((first, leader)) = leaders.first() else {
+        return Verdict::waiting("nobody was asked");
+    };
+    if let Some((node, _)) = leaders.iter().find(|(_, leader)| *leader == 0) {
+        return Verdict::waiting(format!("{} follows no leader", node.name));
+    }
+    match leaders.iter().find(|(_, other)| other != leader) {
+        Some((node, _)) => {
+            Verdict::waiting(format!("{} and {} follow different leaders", first.name, node.name))
+        }
+        None => Verdict::Ready(format!("one leader, {leader:016x}")),
+    }
+}
+
 fn failure(why: &str) -> Failure {
     Failure::new(Class::Conflict, "prove that the control planes share one etcd", why)
 }
@@ -107,10 +123,31 @@ fn failure(why: &str) -> Failure {
 /// The step.
 pub(super) struct Etcd(pub(super) Realm);
 
+impl Etcd {
+    /// One look: members everywhere and, where these are right, the leader.
+    async fn look(&self, cx: &Context) -> Result<Verdict, Failure> {
+        let seen = ask(&self.0, cx).await?;
+        let Verdict::Ready(members) = judge(&seen) else { return Ok(judge(&seen)) };
+        let asked = seen.iter().map(|(node, _)| async {
+            let talos = self.0.open(cx, node).await?;
+            let status = talos.etcd_status(LIST_DEADLINE).await;
+            let status =
+                status.map_err(|e| e.failure(format!("ask {} for its leader", node.name)))?;
+            Ok((node.clone(), status.leader))
+        });
+        let leaders: Result<Vec<(NodeSpec, u64)>, Failure> =
+            join_all(asked).await.into_iter().collect();
+        Ok(match judge_leaders(&leaders?) {
+            Verdict::Ready(leader) => Verdict::Ready(format!("{members}; {leader}")),
+            other => other,
+        })
+    }
+}
+
 #[async_trait]
 impl Step for Etcd {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        match judge(&ask(&self.0, cx).await?) {
+        match self.look(cx).await? {
             Verdict::Ready(evidence) => Ok(Observed::Right { evidence }),
             Verdict::Waiting(_) => Ok(Observed::Absent),
             Verdict::Failed(failure) => Err(failure),
@@ -118,8 +155,7 @@ impl Step for Etcd {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let look = || async { Ok(judge(&ask(&self.0, cx).await?)) };
-        cx.wait(Pace::GATE, "every control plane to vote in etcd", look).await
+        cx.wait(Pace::GATE, "every control plane to vote in etcd", || self.look(cx)).await
     }
 }
 
@@ -173,6 +209,18 @@ mod tests {
         assert!(said(&[&all[..1], &all[1..], &all[..1]]).contains("split"));
         let ghost: &[(u8, bool)] = &[(1, false), (9, false)];
         assert!(said(&[ghost]).contains("none of our machines"));
+    }
+
+    #[test]
+    fn all_must_follow_one_leader() {
+        let said = |leaders: &[u64]| {
+            let leaders: Vec<(NodeSpec, u64)> =
+                (1..).zip(leaders).map(|(number, leader)| (node(number), *leader)).collect();
+            judge_leaders(&leaders)
+        };
+        assert_eq!(said(&[7, 7, 7]), Verdict::Ready("one leader, 0000000000000007".to_owned()));
+        assert_eq!(said(&[7, 0, 7]), Verdict::waiting("cp-02 follows no leader"));
+        assert_eq!(said(&[7, 7, 8]), Verdict::waiting("cp-01 and cp-03 follow different leaders"));
     }
 
     #[test]
