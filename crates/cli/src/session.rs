@@ -174,7 +174,7 @@ impl Session<'_> {
         }
         let name = &self.rehearsal.spec.name;
         output::talk(&format!(
-            "This will destroy {} thing(s) of castle `{name}`:",
+            "This will destroy of castle `{name}` ({} in all):",
             destructive.len()
         ));
         for step in &destructive {

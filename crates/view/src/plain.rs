@@ -145,7 +145,7 @@ impl Sheet<'_> {
 
     fn interrupted(&self, settling: usize) -> String {
         let text = match settling {
-            0 => "stopping: nothing is under way".to_owned(),
+            0 => "stopping: nothing has to be brought to a safe point".to_owned(),
             1 => {
                 "stopping: one step is brought to a safe point; once more stops at once".to_owned()
             }

@@ -205,7 +205,10 @@ impl Progress {
                 StepStatus::Done | StepStatus::Undone | StepStatus::Skipped => tally.done += 1,
                 StepStatus::Failed => tally.failed += 1,
                 StepStatus::Pending | StepStatus::Blocked => tally.not_run += 1,
-                StepStatus::Running | StepStatus::Waiting => {}
+                // Once the run is over, what was dropped on its way has not run to its end either.
+                StepStatus::Running | StepStatus::Waiting => {
+                    tally.not_run += usize::from(self.outcome.is_some());
+                }
             }
             tally.changed += usize::from(step.has_changed());
             if let Some(started) = step.started {

@@ -25,7 +25,7 @@ pub(crate) fn run(
         if let Some(spec) = &read.spec {
             let (control, workers) = (spec.control_planes().count(), spec.workers().count());
             output::data(&format!(
-                "{}: castle `{}` is right: {control} control plane(s) and {workers} worker(s), Talos {}, Kubernetes {}",
+                "{}: castle `{}` is right: {control}+{workers} machines (control planes + workers), Talos {}, Kubernetes {}",
                 sources.file, spec.name, spec.talos, spec.kubernetes
             ));
         }
