@@ -9,7 +9,7 @@ use castle_journal::{Holder, Records, Start, StateError, StateRoot, StepState};
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepId, Verb};
+use castle_model::{Event, EventKind, Plan, RunId, StepId, UndoKind, Verb};
 use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
 
@@ -206,8 +206,13 @@ impl Session<'_> {
         }
         let surveyor = self.surveyor(work);
         let survey = surveyor.look_for_leftovers().await;
+        let makes = |id: &StepId| {
+            let decl = work.graph.decls().iter().find(|decl| decl.id == *id);
+            decl.is_some_and(|decl| decl.undo == UndoKind::Explicit)
+        };
         survey
             .into_iter()
+            .filter(|(step, _)| makes(step))
             .filter_map(|(step, look)| match look {
                 Look::Leftover(Some(what)) => Some((step, what)),
                 Look::Leftover(None) | Look::Seen(_) => None,

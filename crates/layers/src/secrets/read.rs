@@ -22,17 +22,19 @@ impl Step for Read {
         let found = vault.client()?.list(&place).await;
         let found = found.map_err(|error| vault.failure("read the secrets from", &error))?;
         let required = vault.spec.required_secrets();
-        let values = pick(&required, &found).map_err(|why| {
+        let (values, wrong) = pick(&required, &found);
+        // What is there is handed on all the same: the way down needs the platform's keys and no other.
+        cx.outputs().put(&SECRETS, SecretValues(values));
+        cx.outputs().put(&IDENTITY, vault.credentials.clone());
+        if let Some(why) = wrong {
             let mut hint = "add them there".to_owned();
             if found.own.is_empty() && found.imported.is_empty() {
                 hint.push_str("; a list with nothing in it can also mean that the identity may not read this path");
             }
-            Failure::new(Class::Gone, "read the secrets that the castle needs", why)
+            return Err(Failure::new(Class::Gone, "read the secrets that the castle needs", why)
                 .evidence(vault.place_words())
-                .hint(hint)
-        })?;
-        cx.outputs().put(&SECRETS, SecretValues(values));
-        cx.outputs().put(&IDENTITY, vault.credentials.clone());
+                .hint(hint));
+        }
         Ok(Observed::right(format!("{} keys from {}", required.len(), vault.place_words())))
     }
 
@@ -41,8 +43,8 @@ impl Step for Read {
     }
 }
 
-/// The required values, or what is wrong with all those that cannot be used.
-fn pick(required: &[String], found: &Found) -> Result<BTreeMap<String, Secret>, String> {
+/// The required values that can be used, and what is wrong with the others.
+fn pick(required: &[String], found: &Found) -> (BTreeMap<String, Secret>, Option<String>) {
     let mut values = BTreeMap::new();
     let (mut missing, mut empty) = (Vec::new(), Vec::new());
     for key in required {
@@ -61,7 +63,7 @@ fn pick(required: &[String], found: &Found) -> Result<BTreeMap<String, Secret>, 
     if !empty.is_empty() {
         wrong.push(format!("empty: {}", empty.join(", ")));
     }
-    if wrong.is_empty() { Ok(values) } else { Err(wrong.join("; ")) }
+    (values, (!wrong.is_empty()).then(|| wrong.join("; ")))
 }
 
 #[cfg(test)]
@@ -81,12 +83,10 @@ mod tests {
         found.own.insert("B".to_owned(), entry("  \n"));
         found.imported.insert("C".to_owned(), entry("imported"));
         let keys = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        assert_eq!(
-            pick(&keys(&["A", "B", "D", "E"]), &found),
-            Err("missing: D, E; empty: B".to_owned())
-        );
-        let picked = pick(&keys(&["A", "C"]), &found).unwrap();
-        assert_eq!(picked["C"].expose(), "imported");
-        assert_eq!(picked.len(), 2);
+        let (usable, wrong) = pick(&keys(&["A", "B", "D", "E"]), &found);
+        assert_eq!(wrong.as_deref(), Some("missing: D, E; empty: B"));
+        assert_eq!(usable.len(), 1, "what is there is handed on all the same");
+        let (picked, wrong) = pick(&keys(&["A", "C"]), &found);
+        assert_eq!((picked["C"].expose(), picked.len(), wrong), ("imported", 2, None));
     }
 }
