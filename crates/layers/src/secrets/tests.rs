@@ -11,7 +11,7 @@ use castle_journal::{Journals, MemoryDisk, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Class, Event, Plan, RunId, Secret, Spec, UndoKind, Verb};
+use castle_model::{Class, Event, Plan, RunId, Secret, Spec, UndoKind, Verb, VmId};
 use castle_platforms::proxmox::{preflight_id, vm_id};
 use castle_proxmox::Proxmox;
 use castle_rehearsal::host::Host;
@@ -299,4 +299,28 @@ async fn the_sources_hold_what_the_layers_above_will_ask_for() {
     };
     assert_eq!(ask("nosuch", Some(token.clone())).await.class(), Class::Gone);
     assert_eq!(ask("main", Some(Secret::new("wrong"))).await.class(), Class::Denied);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_whose_mark_was_edited_is_named_and_left_alone_and_its_secrets_stay() {
+    let mut bench = Bench::new(8);
+    assert_done(&bench.up().await);
+    let edited = [("description", "somebody's notes".to_owned())];
+    bench.proxmox().set_config("pve", VmId(422), &edited).await.unwrap();
+    let report = bench.run(Direction::Down).await.1;
+    let failure = &report.failures[&vm_id(&"cp-02".parse().unwrap())];
+    assert_eq!(failure.class, Class::Conflict, "{failure:?}");
+    let left: Vec<u32> = bench.inventory().proxmox.guests.iter().map(|guest| guest.vmid).collect();
+    assert_eq!(left, [422]);
+    assert!(bench.inventory().secrets.iter().any(|key| key.ends_with(BUNDLE_KEY)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_way_down_needs_only_the_keys_of_the_platform() {
+    let mut bench = Bench::new(9);
+    assert_done(&bench.up().await);
+    let (vault, place) = bench.vault().await;
+    vault.remove(&place, "GITHUB_TOKEN").await.unwrap();
+    assert_done(&bench.run(Direction::Down).await.1);
+    assert!(bench.inventory().proxmox.guests.is_empty());
 }

@@ -8,7 +8,7 @@ use castle_model::spec::NodeSpec;
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_proxmox::{Config, Proxmox};
 
-use super::mark::{Mark, Owner, owner};
+use super::mark::{Mark, Owner, castle_tag, owner};
 use super::shape::{Difference, difference, parameters};
 use super::{Site, image, task};
 use crate::handed::LIFE;
@@ -26,6 +26,8 @@ enum Seen {
     InTheMaking,
     /// A VM of this castle.
     Ours(Mark, Config),
+    /// It bears marks of this castle, but not all of them agree: somebody changed or copied it.
+    Doubtful(String),
     Foreign(String),
 }
 
@@ -63,7 +65,12 @@ impl Vm {
                 Seen::Foreign(format!("node {} of castle {}", mark.node, mark.castle))
             }
             Owner::Somebody { why } => {
-                Seen::Foreign(format!("`{}`: {why}", config.get("name").unwrap_or("no name")))
+                let whose = format!("`{}`: {why}", config.get("name").unwrap_or("no name"));
+                if config.tags().contains(&castle_tag(&self.site.spec.name)) {
+                    Seen::Doubtful(whose)
+                } else {
+                    Seen::Foreign(whose)
+                }
             }
         })
     }
@@ -177,7 +184,7 @@ impl Step for Vm {
                     why,
                 ));
             }
-            Seen::Foreign(owner) => return Ok(Observed::Foreign { owner }),
+            Seen::Foreign(owner) | Seen::Doubtful(owner) => return Ok(Observed::Foreign { owner }),
             Seen::Ours(mark, config) => (mark, config),
         };
         if mark.incarnation != life.incarnation {
@@ -217,7 +224,9 @@ impl Step for Vm {
                 let whose = format!("another life of this castle, {}", mark.incarnation);
                 return Err(self.foreign("make", &whose));
             }
-            Seen::Foreign(whose) => return Err(self.foreign("make", &whose)),
+            Seen::Foreign(whose) | Seen::Doubtful(whose) => {
+                return Err(self.foreign("make", &whose));
+            }
             Seen::Nothing | Seen::InTheMaking => {
                 let why = "it was made and is not there";
                 return Err(Failure::new(Class::Transient, format!("make {}", self.named()), why));
@@ -245,6 +254,9 @@ impl Step for Vm {
         match self.look(&client).await? {
             // What is not ours is not our leftover.
             Seen::Nothing | Seen::Foreign(_) => Ok(None),
+            Seen::Doubtful(why) => {
+                Ok(Some(format!("{}, which can not be proven ours: {why}", self.named())))
+            }
             Seen::InTheMaking if cx.unfinished_task().is_some() => {
                 Ok(Some(format!("{}, half made", self.named())))
             }
@@ -262,7 +274,9 @@ impl Step for Vm {
         match self.look_settled(cx, &client).await? {
             Seen::Nothing => return Ok(()),
             Seen::Ours(..) => {}
-            Seen::Foreign(whose) => return Err(self.foreign("remove", &whose)),
+            Seen::Foreign(whose) | Seen::Doubtful(whose) => {
+                return Err(self.foreign("remove", &whose));
+            }
             Seen::InTheMaking => {
                 let why = "a task is still making it";
                 return Err(Failure::new(
@@ -278,7 +292,7 @@ impl Step for Vm {
             task::follow(cx, &client, &stopping, &format!("stop {}", self.named())).await?;
         }
         // Somebody may have put another guest there while it stopped.
-        if let Seen::Foreign(whose) = self.look(&client).await? {
+        if let Seen::Foreign(whose) | Seen::Doubtful(whose) = self.look(&client).await? {
             return Err(self.foreign("remove", &whose));
         }
         let removing =
