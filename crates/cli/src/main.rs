@@ -39,6 +39,8 @@ fn main() -> ExitCode {
             "castle: internal error{place}; the step that met it is named in the report"
         ));
     }));
+    // Whatever the umask was: what we make is ours to use and nobody else's to read.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     match commands::run(&cli, &Settings::read()) {
         Ok(Exit::Done) if output::lost() => {
             output::talk("error: standard output could not be written to the end");

@@ -164,3 +164,33 @@ fn reset_removes_what_castle_wrote_and_nothing_else() {
     assert_eq!(left, ["mine.txt"]);
     assert!(!castle.datacenter().exists());
 }
+
+#[test]
+fn modes_are_private_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    for umask in ["000", "0777", "0177"] {
+        let castle = Context::new();
+        let inner = castle.command(&["up"]);
+        let script = format!("umask {umask}; exec \"$0\" up");
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell
+            .arg("-c")
+            .arg(script)
+            .arg(inner.get_program())
+            .current_dir(castle.folder())
+            .env_clear();
+        shell.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?))));
+        assert!(shell.output().unwrap().status.success(), "umask {umask}");
+        for (path, mode) in [
+            (castle.state().parent().unwrap().to_owned(), 0o700),
+            (castle.state(), 0o700),
+            (castle.state().join("run.journal"), 0o600),
+            (castle.state().join("layers/platform.journal"), 0o600),
+            (castle.datacenter(), 0o700),
+            (castle.datacenter().join("world.json"), 0o600),
+        ] {
+            let found = std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+            assert_eq!(found, mode, "{} under umask {umask}", path.display());
+        }
+    }
+}
