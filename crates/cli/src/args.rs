@@ -65,9 +65,9 @@ pub(crate) struct Pace {
     /// How many times faster than real time the rehearsal runs, or `max` (default: 20 on a terminal, else max)
     #[arg(long, value_name = "N|max")]
     pub(crate) speed: Option<Speed>,
-    /// The seed that a new rehearsal draws its durations from
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub(crate) seed: u64,
+    /// The seed that a new rehearsal draws its durations from (default: 1)
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
 }
 
 /// A command that changes the world.

@@ -9,11 +9,15 @@ use castle_rehearsal::host::{Host, HostError};
 
 use crate::args::{Everywhere, Pace, Speed};
 use crate::exit::{Exit, Problem};
+use crate::output;
 use crate::project::{self, Which};
 use crate::settings::Settings;
 
 /// How much faster than real time a person can still follow: a bring-up of three minutes takes ten seconds.
 const WATCHABLE: u32 = 20;
+
+/// The seed of a new world where none is asked for.
+const SEED: u64 = 1;
 
 /// A castle to be rehearsed, and where its state and its datacenter are kept.
 pub(crate) struct Rehearsal {
@@ -24,7 +28,8 @@ pub(crate) struct Rehearsal {
     pub(crate) command: String,
     pub(crate) state: PathBuf,
     pub(crate) datacenter: PathBuf,
-    pub(crate) seed: u64,
+    /// The seed that was asked for; a world that exists keeps its own.
+    pub(crate) seed: Option<u64>,
     pub(crate) speed: Option<u32>,
 }
 
@@ -72,13 +77,13 @@ impl Rehearsal {
             Some(Speed::Times(times)) => Some(times),
             None => settings.interactive().then_some(WATCHABLE),
         };
-        let seed = pace.map_or(1, |p| p.seed);
+        let seed = pace.and_then(|p| p.seed);
         Ok(Self { spec, source, command, state, datacenter: datacenter.into(), seed, speed })
     }
 
     /// Checks that nobody else hosts the datacenter. Must be called within [`runtime`].
     pub(crate) fn check_unused(&self) -> Result<(), Problem> {
-        match Host::open(Some(&self.datacenter), &self.spec, self.seed) {
+        match Host::open(Some(&self.datacenter), &self.spec, self.seed.unwrap_or(SEED)) {
             Err(error) if error.is_locked() => Err(self.unusable(&error)),
             _ => Ok(()),
         }
@@ -86,18 +91,25 @@ impl Rehearsal {
 
     /// Opens the datacenter to work in it. Must be called within [`runtime`].
     pub(crate) fn open(&mut self) -> Result<Host, Problem> {
-        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed);
+        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed.unwrap_or(SEED));
         self.opened(host)
     }
 
     /// Opens the datacenter to look at it: nothing is written, and nobody is disturbed. Must be called within [`runtime`].
     pub(crate) fn look(&mut self) -> Result<Host, Problem> {
-        let host = Host::look(Some(&self.datacenter), &self.spec, self.seed);
+        let host = Host::look(Some(&self.datacenter), &self.spec, self.seed.unwrap_or(SEED));
         self.opened(host)
     }
 
     fn opened(&mut self, host: Result<Host, HostError>) -> Result<Host, Problem> {
         let host = host.map_err(|error| self.unusable(&error))?;
+        let born = host.read(|world| world.birth.seed);
+        if let Some(asked) = self.seed.filter(|asked| *asked != born) {
+            output::talk(&format!(
+                "notice: this rehearsal was born with seed {born} and keeps it; for seed {asked} begin anew with `{} reset`",
+                rehearse(&self.command)
+            ));
+        }
         self.spec = trusting(self.spec.clone(), &host)?;
         Ok(host)
     }

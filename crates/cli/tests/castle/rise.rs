@@ -91,6 +91,10 @@ fn the_trace_that_up_prints_is_that_of_its_seed() {
     };
     assert_eq!(trace(&["up"]), trace(&["up", "--speed", "2000"]), "the brake changes nothing");
     assert_ne!(trace(&["up"]), trace(&["up", "--seed", "5"]));
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let said = castle.run(&["up", "--seed", "5"]).ends(0);
+    assert!(said.err.contains("born with seed 1 and keeps it"), "{}", said.err);
 }
 
 #[test]
