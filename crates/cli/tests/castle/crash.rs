@@ -99,6 +99,17 @@ fn down_waits_for_what_a_killed_up_had_begun() {
 }
 
 #[test]
+fn down_finds_a_download_whose_journal_is_lost_too() {
+    let castle = Context::new();
+    assert!(killed_at(&castle, &["up", "--speed", "200"], "download is running"));
+    std::fs::remove_dir_all(castle.state()).unwrap();
+    castle.run(&["down", "--yes"]).ends(0);
+    let world = castle.inventory();
+    assert_eq!(world["proxmox"]["running_tasks"], serde_json::json!([]));
+    assert_eq!(world["proxmox"]["files"], serde_json::json!([]));
+}
+
+#[test]
 fn a_datacenter_that_lost_everything_gets_a_castle_of_a_new_life() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);

@@ -105,8 +105,8 @@ impl From<Status> for TaskStatus {
 }
 
 #[derive(Deserialize)]
-struct LogLine {
-    t: String,
+struct Listed {
+    upid: String,
 }
 
 impl Proxmox {
@@ -121,14 +121,14 @@ impl Proxmox {
         Ok(status.into())
     }
 
-    /// The first lines of a task's log.
+    /// The tasks of a node that still run, those of our own token at least.
     ///
     /// # Errors
     /// If Proxmox does not answer.
-    pub async fn task_log(&self, task: &Upid, limit: u32) -> Result<Vec<String>, ProxmoxError> {
-        let path = format!("/nodes/{}/tasks/{}/log", segment(&task.node), segment(&task.text));
-        let lines: Vec<LogLine> = self.get(&path, &[("limit", limit.to_string())]).await?;
-        Ok(lines.into_iter().map(|line| line.t).collect())
+    pub async fn running_tasks(&self, node: &str) -> Result<Vec<Upid>, ProxmoxError> {
+        let path = format!("/nodes/{}/tasks", segment(node));
+        let listed: Vec<Listed> = self.get(&path, &[("source", "active".to_owned())]).await?;
+        Ok(listed.into_iter().filter_map(|task| task.upid.parse().ok()).collect())
     }
 }
 

@@ -9,6 +9,7 @@ use castle_artefact::factory::{image_file, image_url};
 use castle_artefact::{Factory, Schematic};
 use castle_engine::{Acted, Context, Step};
 use castle_model::{Change, Class, Failure, Observed, Spec, Verb};
+use castle_proxmox::Upid;
 
 use super::{Site, task};
 
@@ -42,6 +43,25 @@ impl Image {
         format!("fetch the image of Talos {} to {}", spec.talos, spec.platform.image_storage)
     }
 
+    /// The download of the image that is going on, whoever began it: the journal that knew of it may be lost.
+    async fn download(&self, cx: &Context) -> Result<Option<Upid>, Failure> {
+        let (spec, file) = (&self.0.spec, file(&self.0.spec)?);
+        let running = self.0.client(cx)?.running_tasks(&spec.platform.node).await;
+        let running = running
+            .map_err(|error| error.failure(format!("list the tasks of {}", spec.platform.node)))?;
+        Ok(running.into_iter().find(|task| task.kind() == "download" && task.object() == file))
+    }
+
+    /// Waits for the end of a download that is going on. How it ended does not matter: the storage is looked at next.
+    async fn settle(&self, cx: &Context) -> Result<(), Failure> {
+        let Some(task) = self.download(cx).await? else { return Ok(()) };
+        match task::follow(cx, &self.0.client(cx)?, &task, "a download that was begun before").await
+        {
+            Err(failure) if failure.is_transient() => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
     /// The image's size in bytes, if it is there.
     async fn size(&self, cx: &Context) -> Result<Option<u64>, Failure> {
         let spec = &self.0.spec;
@@ -72,7 +92,7 @@ impl Step for Image {
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let client = self.0.client(cx)?;
-        task::settle(cx, &client).await?;
+        self.settle(cx).await?;
         if self.size(cx).await?.is_some() {
             return Ok(Acted::of(Change::Created));
         }
@@ -109,7 +129,7 @@ impl Step for Image {
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         match self.size(cx).await? {
             Some(_) => Ok(Some(format!("image {}", volume(&self.0.spec)?))),
-            None if task::is_running(cx, &self.0.client(cx)?).await? => {
+            None if self.download(cx).await?.is_some() => {
                 Ok(Some(format!("image {}, still being fetched", volume(&self.0.spec)?)))
             }
             None => Ok(None),
@@ -121,7 +141,7 @@ impl Step for Image {
         let platform = &self.0.spec.platform;
         let volume = volume(&self.0.spec)?;
         let what = format!("remove the image {volume}");
-        task::settle(cx, &client).await?;
+        self.settle(cx).await?;
         if self.size(cx).await?.is_none() {
             return Ok(());
         }

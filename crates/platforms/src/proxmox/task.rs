@@ -41,18 +41,6 @@ pub(super) async fn finish(
     Ok(())
 }
 
-/// Whether what an earlier run had begun is still going on.
-pub(super) async fn is_running(cx: &Context, client: &Proxmox) -> Result<bool, Failure> {
-    let Some(task) = cx.unfinished_task().and_then(|text| text.parse::<Upid>().ok()) else {
-        return Ok(false);
-    };
-    let status = client.task_status(&task).await;
-    Ok(matches!(
-        status.map_err(|error| error.failure(format!("look at task {task}")))?,
-        TaskStatus::Running
-    ))
-}
-
 /// Waits for the end of what an earlier run had begun. How it ended does not matter: the world is looked at next.
 pub(super) async fn settle(cx: &Context, client: &Proxmox) -> Result<(), Failure> {
     let Some(task) = cx.unfinished_task().and_then(|text| text.parse::<Upid>().ok()) else {
