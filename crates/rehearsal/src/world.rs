@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
+use crate::durations::Draws;
 use crate::infisical::{self, Infisical};
 use crate::kubernetes::Kubernetes;
 use crate::proxmox::{self, Proxmox};
@@ -16,7 +17,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -47,6 +48,8 @@ pub struct Datacenter {
     pub talos: Talos,
     /// The cluster.
     pub kubernetes: Kubernetes,
+    /// Every length of time that was drawn from the table, so that a bound can be computed from what took so long.
+    pub draws: Draws,
     dice: Dice,
 }
 
@@ -120,6 +123,7 @@ impl Datacenter {
             sources: Sources::new(&birth.sources),
             talos: Talos::default(),
             kubernetes: Kubernetes::default(),
+            draws: Draws::default(),
             dice: Dice::new(birth.seed),
             birth,
         }
@@ -156,7 +160,7 @@ impl Datacenter {
     ) -> (Applied, bool, bool, bool) {
         let outside = Outside { infisical: &self.infisical, sources: &self.sources };
         let paralysed = self.kubernetes.cluster().is_some_and(|id| !self.talos.quorum(id));
-        let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
+        let mut turn = Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
         match input {
             Input::Fire => match self.queue.pop() {
                 None => (Applied::Done, false, false, false),
@@ -225,7 +229,8 @@ impl Datacenter {
         while heard < signals.len() && heard < SIGNALS_MAX {
             let mut signal = signals[heard].clone();
             heard += 1;
-            let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
+            let mut turn =
+                Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
             match &mut signal {
                 Signal::VmStarted(facts) => {
                     facts.extensions = self.sources.extensions(facts.image.as_deref());
