@@ -123,8 +123,9 @@ fn a_damaged_or_newer_snapshot_is_refused() {
     };
     let error = open(text.replace("pve.lan", "pve.lam"));
     assert!(error.to_string().ends_with("is damaged at line 2: its check sum is wrong"), "{error}");
-    let error = open(text.replacen("\"format\":1", "\"format\":2", 1));
-    assert!(matches!(error, StoreError::Newer { found: 2, .. }), "{error}");
+    let format = |format: u32| format!("\"format\":{format}");
+    let error = open(text.replacen(&format(FORMAT), &format(FORMAT + 1), 1));
+    assert!(matches!(error, StoreError::Newer { found, .. } if found == FORMAT + 1), "{error}");
     fs::remove_file(&path).unwrap();
     let error = Store::open(folder.path(), born).unwrap_err();
     assert!(error.to_string().contains("it is missing, and its log is not"), "{error}");
