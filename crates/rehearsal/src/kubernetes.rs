@@ -33,6 +33,7 @@ pub use watch::WatchCursor;
 use self::nodes::NodeFacts;
 use self::refuse::No;
 use self::store::{Store, parts};
+use crate::durations::Process;
 use crate::turn::{HttpCall, HttpReply, Neighbours, Signal, Turn};
 
 /// The moment at which every world is born: 2026-02-02T00:00:00Z.
@@ -272,6 +273,10 @@ impl Kubernetes {
 
     fn later(&self, turn: &mut Turn<'_>, span: Span, work: Work) {
         turn.after_about(span, Effect { era: self.era, work });
+    }
+
+    fn after_draw(&self, turn: &mut Turn<'_>, what: Process, subject: &str, work: Work) {
+        turn.after_draw(what, subject, Effect { era: self.era, work });
     }
 
     /// The time of the last turn as Kubernetes writes it.

@@ -9,6 +9,7 @@
 
 pub mod birth;
 pub mod brake;
+pub mod durations;
 pub mod host;
 pub mod infisical;
 pub mod inventory;

@@ -8,6 +8,8 @@ use std::pin::Pin;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::durations::{Draw, Draws, Process};
+
 /// One turn of the world: a part of the datacenter handles one call or one due effect in it.
 pub struct Turn<'a> {
     /// Virtual milliseconds since the world was born.
@@ -18,6 +20,8 @@ pub struct Turn<'a> {
     pub due: &'a mut Vec<(u64, Effect)>,
     /// What other parts of the datacenter must hear of at once, in order.
     pub signals: &'a mut Vec<Signal>,
+    /// Every length of time that was drawn.
+    pub draws: &'a mut Draws,
 }
 
 impl Turn<'_> {
@@ -29,6 +33,25 @@ impl Turn<'_> {
     /// Leaves an effect due after a drawn time, given in milliseconds as shortest, usual, longest.
     pub fn after_about(&mut self, span: (u64, u64, u64), effect: impl Into<Effect>) {
         let delay = self.dice.triangular(span);
+        self.after(delay, effect);
+    }
+
+    /// Draws how long a process takes for a subject (a machine by its number, say), in milliseconds, and keeps
+    /// it on record.
+    pub fn draw(&mut self, what: Process, subject: &(impl ToString + ?Sized)) -> u64 {
+        let ms = self.dice.triangular(what.span());
+        self.draws.record(Draw { what, subject: subject.to_string(), begun_at: self.now, ms });
+        ms
+    }
+
+    /// Leaves an effect due after a process that begins now.
+    pub fn after_draw(
+        &mut self,
+        what: Process,
+        subject: &(impl ToString + ?Sized),
+        effect: impl Into<Effect>,
+    ) {
+        let delay = self.draw(what, subject);
         self.after(delay, effect);
     }
 

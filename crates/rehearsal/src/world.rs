@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
+use crate::durations::Draws;
 use crate::infisical::{self, Infisical};
 use crate::kubernetes::Kubernetes;
 use crate::proxmox::{self, Proxmox};
@@ -48,6 +49,8 @@ pub struct Datacenter {
     pub talos: Talos,
     /// The cluster.
     pub kubernetes: Kubernetes,
+    /// Every length of time that was drawn from the table, so that a bound can be computed from what took so long.
+    pub draws: Draws,
     dice: Dice,
 }
 
@@ -123,6 +126,7 @@ impl Datacenter {
             sources: Sources::new(&birth.sources),
             talos: Talos::default(),
             kubernetes: Kubernetes::default(),
+            draws: Draws::default(),
             dice: Dice::new(birth.seed),
             birth,
         }
@@ -160,7 +164,7 @@ impl Datacenter {
     ) -> (Applied, bool, bool, bool) {
         let outside = Outside { infisical: &self.infisical, sources: &self.sources };
         let paralysed = self.kubernetes.cluster().is_some_and(|id| !self.talos.quorum(id));
-        let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
+        let mut turn = Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
         match input {
             Input::Fire => match self.queue.pop() {
                 None => (Applied::Done, false, false, false),
@@ -236,7 +240,8 @@ impl Datacenter {
         while heard < signals.len() && heard < SIGNALS_MAX {
             let mut signal = signals[heard].clone();
             heard += 1;
-            let mut turn = Turn { now: at, dice: &mut self.dice, due, signals };
+            let mut turn =
+                Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
             match &mut signal {
                 Signal::VmStarted(facts) => {
                     facts.extensions = self.sources.extensions(facts.image.as_deref());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Infisical, InfisicalBirth, Role, counts};
+use crate::durations::Draws;
 use crate::turn::{Dice, HttpBody, HttpCall, HttpReply, SecretQuery, Turn};
 
 const LOGIN: &str = "/api/v1/auth/universal-auth/login";
@@ -61,6 +62,7 @@ impl Bench {
             dice: &mut self.dice,
             due: &mut Vec::new(),
             signals: &mut Vec::new(),
+            draws: &mut Draws::default(),
         };
         let reply = self.infisical.call(&mut turn, call);
         let same = before == (self.infisical.clone(), self.dice.clone());

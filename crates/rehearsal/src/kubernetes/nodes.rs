@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::store::{key, parts};
 use super::{Kubernetes, Work, set_condition};
+use crate::durations::Process;
 use crate::turn::Turn;
 
 /// What is known of a machine that joined.
@@ -55,19 +56,20 @@ impl Kubernetes {
             let why = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
             set_condition(node, "Ready", false, "KubeletNotReady", why, &stamp);
         });
-        let name = name.to_owned();
-        if again {
-            self.later(turn, (2_000, 6_000, 12_000), Work::NodeReady { name, joined });
+        let (what, work) = if again {
+            (Process::NodeReady, Work::NodeReady { name: name.to_owned(), joined })
         } else {
-            self.later(turn, (5_000, 12_000, 30_000), Work::NodeNetwork { name, joined });
-        }
+            (Process::NodeNetwork, Work::NodeNetwork { name: name.to_owned(), joined })
+        };
+        self.after_draw(turn, what, name, work);
         self.replan_workloads(turn);
     }
 
     pub(super) fn node_network(&mut self, turn: &mut Turn<'_>, name: &str, joined: u64) {
         let Some(facts) = self.nodes.get_mut(name).filter(|f| f.joined == joined) else { return };
         facts.network = true;
-        self.later(turn, (2_000, 6_000, 12_000), Work::NodeReady { name: name.to_owned(), joined });
+        let work = Work::NodeReady { name: name.to_owned(), joined };
+        self.after_draw(turn, Process::NodeReady, name, work);
         self.replan_workloads(turn);
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::durations::Draws;
 use crate::turn::{Declared, Dice, Effect as AnyEffect, HttpBody, Peer, SecretQuery};
 
 const MASTERS: &str = "system:masters";
@@ -81,8 +82,13 @@ impl Rig {
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Kubernetes, &mut Turn<'_>) -> T) -> T {
         let (mut due, mut signals) = (Vec::new(), Vec::new());
-        let mut turn =
-            Turn { now: self.now, dice: &mut self.dice, due: &mut due, signals: &mut signals };
+        let mut turn = Turn {
+            now: self.now,
+            dice: &mut self.dice,
+            due: &mut due,
+            signals: &mut signals,
+            draws: &mut Draws::default(),
+        };
         let result = act(&mut self.cluster, &mut turn);
         for (delay, effect) in due {
             self.sequence += 1;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Proxmox, ProxmoxBirth};
+use crate::durations::Draws;
 use crate::proxmox;
 use crate::turn::{Dice, Effect, HttpBody, HttpCall, HttpReply, Signal, Turn};
 
@@ -52,8 +53,13 @@ impl Bench {
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Proxmox, &mut Turn<'_>) -> T) -> T {
         let mut due = Vec::new();
-        let mut turn =
-            Turn { now: self.now, dice: &mut self.dice, due: &mut due, signals: &mut self.signals };
+        let mut turn = Turn {
+            now: self.now,
+            dice: &mut self.dice,
+            due: &mut due,
+            signals: &mut self.signals,
+            draws: &mut Draws::default(),
+        };
         let result = act(&mut self.proxmox, &mut turn);
         for (delay, effect) in due {
             self.sequence += 1;

@@ -123,8 +123,8 @@ fn a_damaged_or_newer_snapshot_is_refused() {
     };
     let error = open(text.replace("pve.lan", "pve.lam"));
     assert!(error.to_string().ends_with("is damaged at line 2: its check sum is wrong"), "{error}");
-    let format = |format: u32| format!("\"format\":{format}");
-    let error = open(text.replacen(&format(FORMAT), &format(FORMAT + 1), 1));
+    let (now, next) = (format!("\"format\":{FORMAT}"), format!("\"format\":{}", FORMAT + 1));
+    let error = open(text.replacen(&now, &next, 1));
     assert!(matches!(error, StoreError::Newer { found, .. } if found == FORMAT + 1), "{error}");
     fs::remove_file(&path).unwrap();
     let error = Store::open(folder.path(), born).unwrap_err();

@@ -7,18 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
 use super::{Effect, Member, Milestone, Talos};
+use crate::durations::Process;
 use crate::turn::{Signal, Turn};
-
-/// From the free place to the new listener in etcd.
-const JOIN: (u64, u64, u64) = (1000, 2000, 4000);
-/// Until a new member has told its name.
-const NAME: (u64, u64, u64) = (300, 500, 900);
-/// Until a listener votes.
-const PROMOTION: (u64, u64, u64) = (3000, 6000, 15_000);
-/// Until a healthy etcd has given the shared address to a machine.
-const ELECTION: (u64, u64, u64) = (1000, 3000, 8000);
-/// Until the lease of a holder that lost its power runs out.
-const LEASE: u64 = 62_000;
 
 /// One etcd: its members, on disks that may be switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,7 +51,7 @@ impl Talos {
             .and_then(|etcd| etcd.members.get(&vmid))
             .is_some_and(|member| member.learner);
         if learner {
-            self.later(turn, vmid, PROMOTION, Milestone::Voter);
+            self.later(turn, vmid, Process::EtcdPromotion, Milestone::Voter);
         } else {
             self.start_api_server(turn, vmid);
         }
@@ -79,8 +69,8 @@ impl Talos {
         machine.disk.etcd = Some((*number, member.id));
         machine.running.etcd = true;
         etcd.members.insert(vmid, member);
-        self.later(turn, vmid, NAME, Milestone::Named);
-        self.later(turn, vmid, PROMOTION, Milestone::Voter);
+        self.later(turn, vmid, Process::EtcdName, Milestone::Named);
+        self.later(turn, vmid, Process::EtcdPromotion, Milestone::Voter);
     }
 
     /// A new member has told its name.
@@ -120,10 +110,10 @@ impl Talos {
             }
             if etcd.holder == Some(vmid) {
                 etcd.holder = None;
-                turn.after(LEASE, Effect::Election { etcd: *number });
+                turn.after_draw(Process::Lease, number, Effect::Election { etcd: *number });
             } else if etcd.holder.is_some() && lost.contains(number) {
                 // Nobody can renew a lease in an etcd without a quorum.
-                turn.after(LEASE, Effect::Election { etcd: *number });
+                turn.after_draw(Process::Lease, number, Effect::Election { etcd: *number });
             }
         }
         self.admit(turn);
@@ -194,7 +184,7 @@ impl Talos {
             if let Some(etcd) = self.etcds.get_mut(&number) {
                 etcd.joining = Some(chosen);
             }
-            self.later(turn, chosen, JOIN, Milestone::Learner);
+            self.later(turn, chosen, Process::EtcdJoin, Milestone::Learner);
         }
     }
 
@@ -248,7 +238,7 @@ impl Talos {
         self.register(turn);
         let vacant = self.etcds.get(&number).is_some_and(|etcd| etcd.holder.is_none());
         if vacant && self.healthy(number) {
-            turn.after_about(ELECTION, Effect::Election { etcd: number });
+            turn.after_draw(Process::Election, &number, Effect::Election { etcd: number });
         }
     }
 }

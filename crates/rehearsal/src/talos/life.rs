@@ -2,39 +2,8 @@
 
 use super::machine::{Api, Machine, Running};
 use super::{Effect, Milestone, Talos};
+use crate::durations::Process;
 use crate::turn::{Signal, Turn, VmFacts};
-
-/// A length of time: shortest, usual, longest, in milliseconds.
-type Span = (u64, u64, u64);
-
-/// Firmware and kernel, until Talos looks for its config.
-const BOOT: Span = (8000, 14_000, 25_000);
-/// After an accepted config the old listener still stands for this long.
-const LISTENER_LINGERS: u64 = 60;
-/// From the old listener's end to the new one's begin.
-const LISTENER_SWAP: Span = (100, 800, 3000);
-/// A worker's certificate from a control plane, once there is one.
-const TRUST: Span = (300, 1000, 3000);
-/// The container runtime.
-const RUNTIME: Span = (500, 1500, 3000);
-/// etcd's image.
-const ETCD_PULL: Span = (2000, 5000, 15_000);
-/// The same from the disk's cache.
-const CACHED: Span = (200, 500, 1000);
-/// A new etcd.
-const ETCD_BOOTSTRAP: Span = (2000, 4000, 8000);
-/// An etcd that has its data.
-const ETCD_RESTART: Span = (500, 700, 1500);
-/// The kubelet with its image.
-const KUBELET: Span = (2000, 5000, 12_000);
-/// Images of the control plane.
-const CONTROL_PLANE_PULL: Span = (3000, 8000, 20_000);
-/// The API server's start.
-const API_SERVER: Span = (3000, 5000, 10_000);
-/// From an API server that answers to the registered node.
-const REGISTER: Span = (500, 1500, 4000);
-/// From the registered node to a machine that is content.
-const READY: Span = (7000, 18_000, 42_000);
 
 impl Talos {
     /// A VM got power: it boots from its disk, which remembers if it is the same one.
@@ -53,7 +22,7 @@ impl Talos {
         machine.boot = self.boots;
         machine.generation += 1;
         if facts.image.is_some() {
-            self.later(turn, facts.vmid, BOOT, Milestone::Kernel);
+            self.later(turn, facts.vmid, Process::Boot, Milestone::Kernel);
         }
         if other_disk {
             self.disk_lost(turn, facts.vmid);
@@ -85,7 +54,7 @@ impl Talos {
                 machine.up = true;
                 machine.generation += 1;
                 if machine.config().is_some() {
-                    self.later(turn, vmid, LISTENER_SWAP, Milestone::Secure);
+                    self.later(turn, vmid, Process::ListenerSwap, Milestone::Secure);
                 } else {
                     machine.api = Api::Maintenance;
                 }
@@ -93,16 +62,20 @@ impl Talos {
             Milestone::Silent => {
                 machine.api = Api::Down;
                 machine.generation += 1;
-                self.later(turn, vmid, LISTENER_SWAP, Milestone::Secure);
+                self.later(turn, vmid, Process::ListenerSwap, Milestone::Secure);
             }
             Milestone::Secure => self.secure(turn, vmid),
             Milestone::Runtime => {
                 machine.running.runtime = true;
                 if machine.is_control_plane() {
-                    let span = if machine.disk.etcd.is_some() { CACHED } else { ETCD_PULL };
-                    self.later(turn, vmid, span, Milestone::EtcdImage);
+                    let what = if machine.disk.etcd.is_some() {
+                        Process::EtcdCached
+                    } else {
+                        Process::EtcdPull
+                    };
+                    self.later(turn, vmid, what, Milestone::EtcdImage);
                 }
-                self.later(turn, vmid, KUBELET, Milestone::Kubelet);
+                self.later(turn, vmid, Process::Kubelet, Milestone::Kubelet);
             }
             Milestone::EtcdImage => {
                 machine.running.etcd_image = true;
@@ -127,15 +100,20 @@ impl Talos {
     }
 
     /// Leaves the next step of a machine due.
-    pub(super) fn later(&self, turn: &mut Turn<'_>, vmid: u32, span: Span, milestone: Milestone) {
+    pub(super) fn later(&self, turn: &mut Turn<'_>, vmid: u32, what: Process, next: Milestone) {
+        let delay = turn.draw(what, &vmid);
+        self.after(turn, vmid, delay, next);
+    }
+
+    /// Leaves a step of a machine due after so many milliseconds.
+    fn after(&self, turn: &mut Turn<'_>, vmid: u32, delay: u64, milestone: Milestone) {
         let boot = self.machines.get(&vmid).map_or(0, |machine| machine.boot);
-        turn.after_about(span, Effect::Reached { vmid, boot, milestone });
+        turn.after(delay, Effect::Reached { vmid, boot, milestone });
     }
 
     /// A config was accepted: the answer still leaves by the old listener.
     pub(super) fn configured(&self, turn: &mut Turn<'_>, vmid: u32) {
-        let span = (LISTENER_LINGERS, LISTENER_LINGERS, LISTENER_LINGERS);
-        self.later(turn, vmid, span, Milestone::Silent);
+        self.later(turn, vmid, Process::ListenerLingers, Milestone::Silent);
     }
 
     /// etcd starts once its image is there and it has data, or was told to begin anew.
@@ -146,18 +124,17 @@ impl Talos {
             return;
         }
         if machine.disk.etcd.is_some() {
-            self.later(turn, vmid, ETCD_RESTART, Milestone::Etcd);
+            self.later(turn, vmid, Process::EtcdRestart, Milestone::Etcd);
         } else if running.bootstrap {
-            self.later(turn, vmid, ETCD_BOOTSTRAP, Milestone::Etcd);
+            self.later(turn, vmid, Process::EtcdBootstrap, Milestone::Etcd);
         }
     }
 
     /// The static pods of a control plane follow on its voting member of etcd.
     pub(super) fn start_api_server(&self, turn: &mut Turn<'_>, vmid: u32) {
-        let pull = turn.dice.triangular(CONTROL_PLANE_PULL);
-        let start = turn.dice.triangular(API_SERVER);
-        let span = (pull + start, pull + start, pull + start);
-        self.later(turn, vmid, span, Milestone::ApiServer);
+        let pull = turn.draw(Process::ControlPlanePull, &vmid);
+        let start = turn.draw(Process::ApiServer, &vmid);
+        self.after(turn, vmid, pull + start, Milestone::ApiServer);
     }
 
     /// The secure API begins, on a worker only if a control plane can give it a certificate.
@@ -181,7 +158,7 @@ impl Talos {
             machine.generation += 1;
         }
         if first {
-            self.later(turn, vmid, RUNTIME, Milestone::Runtime);
+            self.later(turn, vmid, Process::Runtime, Milestone::Runtime);
         }
         if control_plane {
             let waiting: Vec<u32> = self
@@ -193,7 +170,7 @@ impl Talos {
                 .map(|(vmid, _)| *vmid)
                 .collect();
             for worker in waiting {
-                self.later(turn, worker, TRUST, Milestone::Secure);
+                self.later(turn, worker, Process::Trust, Milestone::Secure);
             }
         }
     }
@@ -217,7 +194,7 @@ impl Talos {
             }
         }
         for vmid in ready {
-            self.later(turn, vmid, REGISTER, Milestone::Node);
+            self.later(turn, vmid, Process::Register, Milestone::Node);
         }
     }
 
@@ -234,6 +211,6 @@ impl Talos {
             data_disk: machine.facts.data_disk_gib.is_some(),
             extensions: machine.facts.extensions.clone(),
         });
-        self.later(turn, vmid, READY, Milestone::Ready);
+        self.later(turn, vmid, Process::MachineReady, Milestone::Ready);
     }
 }
