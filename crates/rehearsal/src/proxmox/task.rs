@@ -11,6 +11,7 @@ use super::form::Parameters;
 use super::reply::{Answer, Refusal};
 use super::trouble::Snag;
 use super::{Effect, Proxmox, Request, Turn, seconds};
+use crate::durations::Process;
 
 /// How many tasks are remembered; the oldest finished ones go first.
 const KEPT: usize = 1000;
@@ -108,15 +109,18 @@ impl Work {
         }
     }
 
-    /// How long it takes, in milliseconds: shortest, usual, longest.
-    fn span(&self) -> (u64, u64, u64) {
+    /// What takes its time.
+    fn process(&self) -> Process {
         match self {
-            Self::Create { .. } => (500, 1200, 3000),
-            Self::Start { .. } | Self::Shutdown { .. } => (1000, 2000, 4000),
-            Self::Stop { .. } | Self::Destroy { .. } => (800, 1000, 1500),
-            Self::Resize { .. } => (200, 300, 600),
-            Self::Configure { .. } | Self::DeleteVolume { .. } => (100, 200, 400),
-            Self::Download(_) => (3000, 8000, 20_000),
+            Self::Create { .. } => Process::VmCreate,
+            Self::Configure { .. } => Process::VmConfigure,
+            Self::Start { .. } => Process::VmStart,
+            Self::Stop { .. } => Process::VmStop,
+            Self::Shutdown { .. } => Process::VmShutdown,
+            Self::Resize { .. } => Process::DiskResize,
+            Self::Destroy { .. } => Process::VmDestroy,
+            Self::Download(_) => Process::ImageDownload,
+            Self::DeleteVolume { .. } => Process::VolumeDelete,
         }
     }
 }
@@ -145,7 +149,7 @@ impl Proxmox {
         let delay = match &doomed {
             Some(words) if words.contains("can't lock file") => LOCK_WAIT,
             Some(_) => EARLY_END,
-            None => self.unwilling(&work).unwrap_or_else(|| turn.dice.triangular(work.span())),
+            None => self.unwilling(&work).unwrap_or_else(|| turn.draw(work.process(), &id)),
         };
         if snag != Some(Snag::Hangs) {
             turn.after(delay, Effect::TaskEnds { number });
