@@ -131,7 +131,9 @@ pub(crate) fn trusting(mut spec: Spec, host: &Host) -> Result<Spec, Problem> {
     let fingerprint = host.proxmox_fingerprint().map_err(|e| {
         Problem::new(Exit::Failed, "the rehearsal's Proxmox has no certificate").because(&e)
     })?;
-    spec.platform.trust = Trust::Fingerprint(fingerprint);
+    if let Some(proxmox) = spec.platform.proxmox_mut() {
+        proxmox.trust = Trust::Fingerprint(fingerprint);
+    }
     Ok(spec)
 }
 

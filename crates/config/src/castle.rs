@@ -3,8 +3,8 @@
 use castle_model::Spec;
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, EscrowAfterDown, GitopsSpec, NetworkingSpec, PlatformSpec, Role, SecretsSpec,
-    StorageSpec, Trust, Version,
+    EngineSpec, EscrowAfterDown, GitopsSpec, MachineSpec, NetworkingSpec, PlatformSpec,
+    ProxmoxSpec, Role, SecretsSpec, StorageSpec, TokenSpec, Trust, Version,
 };
 
 use crate::Sources;
@@ -36,6 +36,7 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         secrets: secrets(castle.block("secrets")?)?,
         platform: platform(castle.block("platform")?, trust?)?,
         network: network::spec(castle.block("network")?)?,
+        machine: MachineSpec::default(),
         nodes: groups.into_iter().flat_map(|g| g.nodes).collect(),
         engine: EngineSpec { enabled: enabled(castle, "engine") },
         networking: NetworkingSpec { enabled: enabled(castle, "networking") },
@@ -103,18 +104,20 @@ fn platform(block: &Contents, trust: Trust) -> Option<PlatformSpec> {
     let extensions: Vec<Located<String>> = block.plain("extensions")?;
     let mut extensions: Vec<String> = extensions.into_iter().map(|e| e.value).collect();
     extensions.sort();
-    Some(PlatformSpec {
+    Some(PlatformSpec::Proxmox(ProxmoxSpec {
         endpoint: block.plain("endpoint")?,
         trust,
-        token_id: block.plain("token_id")?,
-        token_secret: block.plain("token_secret")?,
+        token: TokenSpec::Parts {
+            id: block.plain("token_id")?,
+            secret: block.plain("token_secret")?,
+        },
         node: block.plain("node")?,
         storage: block.plain("storage")?,
         image_storage: block.plain("image_storage")?,
         bridge: block.plain("bridge")?,
         vmids: block.plain("vmids")?,
         extensions,
-    })
+    }))
 }
 
 fn gitops(block: Option<&Contents>) -> Option<GitopsSpec> {

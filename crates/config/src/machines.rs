@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use castle_model::address::offset;
 use castle_model::name::check_label;
-use castle_model::spec::{NodeSpec, Role};
+use castle_model::spec::{Body, NodeSpec, Role, VmSpec};
 use castle_model::{NodeName, VmId};
 
 use crate::finding::{Finding, Findings};
@@ -180,11 +180,13 @@ fn nodes(group: &Group, block: &Contents, findings: &mut Findings) -> Option<Vec
                 name: name.parse::<NodeName>().ok()?,
                 role: group.role,
                 address: *address,
-                vmid: *vmid,
-                cores,
-                memory_mib,
-                disk_gib,
-                data_disk_gib: data_disk,
+                body: Body::Vm(VmSpec {
+                    vmid: *vmid,
+                    cores,
+                    memory_mib,
+                    disk_gib,
+                    data_disk_gib: data_disk,
+                }),
             })
         })
         .collect()

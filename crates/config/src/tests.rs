@@ -35,7 +35,8 @@ fn the_example_says_what_the_design_says() {
     let nodes: Vec<String> = spec
         .nodes
         .iter()
-        .map(|n| format!("{} {} {} {:?}", n.name, n.address, n.vmid, n.data_disk_gib))
+        .map(|n| (n, n.vm().unwrap()))
+        .map(|(n, vm)| format!("{} {} {} {:?}", n.name, n.address, vm.vmid, vm.data_disk_gib))
         .collect();
     assert_eq!(
         nodes,
@@ -60,8 +61,8 @@ fn the_example_says_what_the_design_says() {
     assert_eq!(spec.network.pool.to_string(), "192.168.1.230-192.168.1.245");
     assert_eq!(spec.network.pods.to_string(), "10.244.0.0/16");
     assert_eq!((spec.storage.replicas, spec.gitops.branch.as_str()), (2, "main"));
-    assert_eq!(spec.platform.extensions[0], "siderolabs/iscsi-tools");
-    assert_eq!(spec.platform.trust, castle_model::spec::Trust::System);
+    assert_eq!(spec.platform.extensions()[0], "siderolabs/iscsi-tools");
+    assert_eq!(spec.platform.proxmox().unwrap().trust, castle_model::spec::Trust::System);
 }
 
 #[test]
@@ -220,8 +221,14 @@ fn environment_and_files_come_from_the_snapshot() {
     sources.environment.insert("PVE_NODE".into(), "pve7".into());
     assert_eq!(wanted_files(&sources.text), ["ca.pem", "project.txt"]);
     let spec = read(&sources).spec.unwrap_or_else(|| panic!("{}", shown(&sources)));
-    assert_eq!((spec.secrets.project.as_str(), spec.platform.node.as_str()), ("other", "pve7"));
-    assert_eq!(spec.platform.trust, castle_model::spec::Trust::Authority(pem.to_owned()));
+    assert_eq!(
+        (spec.secrets.project.as_str(), spec.platform.proxmox().unwrap().node.as_str()),
+        ("other", "pve7")
+    );
+    assert_eq!(
+        spec.platform.proxmox().unwrap().trust,
+        castle_model::spec::Trust::Authority(pem.to_owned())
+    );
     // What comes from outside is never repeated in a finding.
     sources.environment.insert("PVE_NODE".into(), "hunter two".into());
     sources.files.insert("ca.pem".into(), b"-----BEGIN PRIVATE KEY-----hunter".to_vec());

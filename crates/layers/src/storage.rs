@@ -83,9 +83,7 @@ fn overlay(spec: &Spec, object: &mut Value) {
                     text.replace("numberOfReplicas: \"3\"", &wanted).into();
             }
         }
-        Some("longhorn-default-setting")
-            if spec.nodes.iter().any(|node| node.data_disk_gib.is_some()) =>
-        {
+        Some("longhorn-default-setting") if spec.nodes.iter().any(|node| node.has_data_disk()) => {
             let text = object["data"]["default-setting.yaml"].as_str().unwrap_or_default();
             if !text.contains("default-data-path:") {
                 let line = "default-data-path: /var/mnt/longhorn";

@@ -38,7 +38,8 @@ impl Rehearsal {
     fn open(mut spec: Spec, seed: u64) -> Self {
         let host = Host::open(None, &spec, seed).unwrap();
         host.spawn_driver();
-        spec.platform.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        spec.platform.proxmox_mut().unwrap().trust =
+            Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         let journals = Journals::in_memory().unwrap();
         Self { host, spec: Arc::new(spec), journals, runs: 0, events: Vec::new() }
     }
@@ -251,7 +252,11 @@ fn failures_of(spec: Spec) -> Vec<String> {
 #[test]
 fn nodes_without_iscsi_are_named_by_the_storage_layer_alone() {
     let mut spec = sized(1, 1);
-    spec.platform.extensions.retain(|extension| !extension.contains("iscsi"));
+    spec.platform
+        .proxmox_mut()
+        .unwrap()
+        .extensions
+        .retain(|extension| !extension.contains("iscsi"));
     let failures = failures_of(spec);
     assert_eq!(failures.len(), 1, "{failures:#?}");
     assert!(failures[0].starts_with("storage/volume: not so after "), "{failures:#?}");
@@ -365,7 +370,7 @@ fn without_a_key_that_the_cluster_is_to_have_no_secret_is_probed() {
     runtime.block_on(async {
         let mut spec = sized(1, 1);
         spec.gitops.token = None;
-        spec.secrets.require = vec![spec.platform.token_secret.0.clone()];
+        spec.secrets.require = vec!["PROXMOX_TOKEN_SECRET".to_owned()];
         let mut rehearsal = Rehearsal::open(spec, 7);
         let report = rehearsal.up().await;
         assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);

@@ -28,6 +28,9 @@ pub struct Spec {
     pub platform: PlatformSpec,
     /// Addresses.
     pub network: NetworkSpec,
+    /// What every machine's Talos is told beyond the necessary.
+    #[serde(default)]
+    pub machine: MachineSpec,
     /// The machines, control planes first, each in the order of its number.
     pub nodes: Vec<NodeSpec>,
     /// External Secrets.
@@ -89,17 +92,25 @@ pub enum EscrowAfterDown {
     Keep,
 }
 
-/// The platform: Proxmox VE.
+/// Where machines come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlatformSpec {
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum PlatformSpec {
+    /// castle makes VMs on Proxmox VE.
+    Proxmox(ProxmoxSpec),
+    /// The machines stand already and wait in maintenance mode.
+    Machines(MachinesSpec),
+}
+
+/// A host with Proxmox VE.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxmoxSpec {
     /// The API, such as `https://pve.lan:8006`.
     pub endpoint: String,
     /// How its certificate is verified.
     pub trust: Trust,
-    /// The token's name, `USER@REALM!ID`.
-    pub token_id: SecretRef,
-    /// The token's secret.
-    pub token_secret: SecretRef,
+    /// Who castle is to the API.
+    pub token: TokenSpec,
     /// The Proxmox node that carries the VMs.
     pub node: String,
     /// The storage for disks.
@@ -112,6 +123,106 @@ pub struct PlatformSpec {
     pub vmids: (VmId, VmId),
     /// Talos system extensions in the image, sorted.
     pub extensions: Vec<String>,
+}
+
+/// An API token of Proxmox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenSpec {
+    /// Its name `USER@REALM!ID` and its secret, each under a key of its own.
+    Parts {
+        /// The name.
+        id: SecretRef,
+        /// The secret.
+        secret: SecretRef,
+    },
+    /// Both in one string: `USER@REALM!ID=SECRET`.
+    Whole(SecretRef),
+}
+
+/// Machines that castle did not make: bare metal, or VMs of anybody's making.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachinesSpec {
+    /// The platform of the image that they booted, as the image factory calls it: `metal`, `nocloud`.
+    pub installer: String,
+    /// The disk that Talos is installed to, if it is not installed yet.
+    pub install_disk: String,
+    /// The network interface that carries the node's address.
+    pub link: String,
+    /// Talos system extensions in the installer's image, sorted.
+    pub extensions: Vec<String>,
+}
+
+/// What every machine's Talos is told beyond the necessary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineSpec {
+    /// Names and addresses that certificates of the machines and of the API server carry besides their own.
+    pub cert_sans: Vec<String>,
+    /// Whether Kubernetes' secrets are encrypted in etcd, by the bundle's secretbox key.
+    pub secretbox: bool,
+    /// How the disks are encrypted, if they are.
+    pub disk_encryption: Option<DiskEncryption>,
+    /// Whether Talos installs and keeps CoreDNS.
+    pub coredns: bool,
+    /// Kernel modules to load.
+    pub kernel_modules: Vec<String>,
+    /// Registries with mirrors or credentials, by host.
+    pub registries: Vec<RegistrySpec>,
+    /// Patches of the generated config, in the order in which they are applied.
+    pub patches: Vec<PatchSpec>,
+}
+
+/// Where the key comes from that a disk is encrypted with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskEncryption {
+    /// Derived from the machine's UUID: against disks that are thrown away, not against thieves of machines.
+    NodeId,
+    /// Sealed by the machine's TPM.
+    Tpm,
+    /// A passphrase.
+    Passphrase(SecretRef),
+}
+
+/// A container registry as the machines see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistrySpec {
+    /// The registry's host, such as `docker.io`.
+    pub host: String,
+    /// Servers that are asked in its place, in this order.
+    pub mirrors: Vec<String>,
+    /// Whether the registry itself is never asked when all mirrors fail.
+    pub skip_fallback: bool,
+    /// The PEM certificate of the authority that its certificate (or that of its mirror) is verified by.
+    pub ca: Option<String>,
+    /// Who the machines are to it.
+    pub username: Option<SecretRef>,
+    /// The password.
+    pub password: Option<SecretRef>,
+}
+
+/// A patch of the generated machine configs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PatchSpec {
+    /// The machines whose config it changes.
+    pub target: PatchTarget,
+    /// Where it stands, for messages: a file's path, or `castle.hcl:40`.
+    pub origin: String,
+    /// The patch: YAML documents to be merged.
+    pub text: String,
+}
+
+/// The machines that a patch is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatchTarget {
+    /// All of them.
+    All,
+    /// Those of one role.
+    Role(Role),
+    /// One.
+    Node(NodeName),
 }
 
 /// How a server's certificate is verified.
@@ -166,6 +277,23 @@ pub struct NodeSpec {
     pub role: Role,
     /// Its static address.
     pub address: Ipv4Addr,
+    /// What it is made of.
+    pub body: Body,
+}
+
+/// What a machine is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// A VM that castle makes.
+    Vm(VmSpec),
+    /// A machine that stands already.
+    Standing(StandingSpec),
+}
+
+/// A VM that castle makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmSpec {
     /// Its number in Proxmox.
     pub vmid: VmId,
     /// Virtual processors.
@@ -176,6 +304,15 @@ pub struct NodeSpec {
     pub disk_gib: u64,
     /// A second disk for volumes, in GiB.
     pub data_disk_gib: Option<u64>,
+}
+
+/// A machine that stands already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingSpec {
+    /// Its SMBIOS UUID, if the castle file names it; else the one seen at first contact is recorded.
+    pub uuid: Option<String>,
+    /// Whether it has a second disk for volumes.
+    pub data_disk: bool,
 }
 
 /// Settings of External Secrets.
@@ -243,7 +380,8 @@ impl Spec {
     /// Every key that a run needs from the secret source, sorted, each once.
     #[must_use]
     pub fn required_secrets(&self) -> Vec<String> {
-        let mut keys = vec![self.platform.token_id.0.clone(), self.platform.token_secret.0.clone()];
+        let mut keys: Vec<String> = self.platform.secrets().map(|key| key.0.clone()).collect();
+        keys.extend(self.machine.secrets().map(|key| key.0.clone()));
         if self.gitops.enabled {
             keys.extend(self.gitops.token.iter().map(|t| t.0.clone()));
         }
@@ -251,6 +389,96 @@ impl Spec {
         keys.sort();
         keys.dedup();
         keys
+    }
+}
+
+impl PlatformSpec {
+    /// The Proxmox host, where castle makes VMs.
+    #[must_use]
+    pub fn proxmox(&self) -> Option<&ProxmoxSpec> {
+        match self {
+            Self::Proxmox(proxmox) => Some(proxmox),
+            Self::Machines(_) => None,
+        }
+    }
+
+    /// The Proxmox host, to be changed.
+    pub fn proxmox_mut(&mut self) -> Option<&mut ProxmoxSpec> {
+        match self {
+            Self::Proxmox(proxmox) => Some(proxmox),
+            Self::Machines(_) => None,
+        }
+    }
+
+    /// Talos system extensions in the image, sorted.
+    #[must_use]
+    pub fn extensions(&self) -> &[String] {
+        match self {
+            Self::Proxmox(proxmox) => &proxmox.extensions,
+            Self::Machines(machines) => &machines.extensions,
+        }
+    }
+
+    /// The keys that it needs from the secret source.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let keys = match self {
+            Self::Proxmox(ProxmoxSpec { token: TokenSpec::Parts { id, secret }, .. }) => {
+                [Some(id), Some(secret)]
+            }
+            Self::Proxmox(ProxmoxSpec { token: TokenSpec::Whole(token), .. }) => {
+                [Some(token), None]
+            }
+            Self::Machines(_) => [None, None],
+        };
+        keys.into_iter().flatten()
+    }
+}
+
+impl MachineSpec {
+    /// The keys that it needs from the secret source.
+    fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let disk = self.disk_encryption.iter().filter_map(|encryption| match encryption {
+            DiskEncryption::Passphrase(key) => Some(key),
+            DiskEncryption::NodeId | DiskEncryption::Tpm => None,
+        });
+        let registries = self.registries.iter();
+        disk.chain(
+            registries.flat_map(|registry| registry.username.iter().chain(&registry.password)),
+        )
+    }
+}
+
+impl Default for MachineSpec {
+    fn default() -> Self {
+        Self {
+            cert_sans: Vec::new(),
+            secretbox: true,
+            disk_encryption: None,
+            coredns: true,
+            kernel_modules: Vec::new(),
+            registries: Vec::new(),
+            patches: Vec::new(),
+        }
+    }
+}
+
+impl NodeSpec {
+    /// The VM that castle makes for it.
+    #[must_use]
+    pub fn vm(&self) -> Option<&VmSpec> {
+        match &self.body {
+            Body::Vm(vm) => Some(vm),
+            Body::Standing(_) => None,
+        }
+    }
+
+    /// Whether it has a second disk for volumes.
+    #[must_use]
+    pub fn has_data_disk(&self) -> bool {
+        match &self.body {
+            Body::Vm(vm) => vm.data_disk_gib.is_some(),
+            Body::Standing(machine) => machine.data_disk,
+        }
     }
 }
 

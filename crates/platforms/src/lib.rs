@@ -26,12 +26,16 @@ use castle_wire::World;
 /// Every step of the platform layer.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
-    [proxmox::declare(spec), talos::declare(spec), nodes::declare(spec)].concat()
+    let proxmox =
+        proxmox::wanted::Wanted::of(spec).as_ref().map(proxmox::declare).unwrap_or_default();
+    [proxmox, talos::declare(spec), nodes::declare(spec)].concat()
 }
 
 /// Adds every step of the platform layer, with the code behind it.
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
-    proxmox::build(graph, spec, world);
+    if let Some(wanted) = proxmox::wanted::Wanted::of(spec) {
+        proxmox::build(graph, wanted, world);
+    }
     talos::build(graph, spec, world);
     nodes::build(graph, spec, world);
 }

@@ -155,8 +155,8 @@ fn address(node: &Object) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
-    use castle_model::VmId;
     use castle_model::spec::Role;
+    use castle_model::spec::{Body, StandingSpec};
     use serde_json::{Value, json};
 
     use super::*;
@@ -170,11 +170,7 @@ mod tests {
             name: name.parse().unwrap(),
             role,
             address: [10, 0, 0, last].into(),
-            vmid: VmId(100 + u32::from(last)),
-            cores: 2,
-            memory_mib: 4096,
-            disk_gib: 20,
-            data_disk_gib: None,
+            body: Body::Standing(StandingSpec { uuid: None, data_disk: false }),
         };
         vec![node("cp-01", 1, Role::ControlPlane), node("worker-01", 2, Role::Worker)]
     }

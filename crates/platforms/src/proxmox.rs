@@ -8,10 +8,12 @@
 use std::sync::{Arc, OnceLock};
 
 use castle_engine::{Context, Graph};
-use castle_model::{Failure, NodeName, Spec, StepDecl, StepId};
-use castle_proxmox::Proxmox;
+use castle_model::spec::TokenSpec;
+use castle_model::{Failure, NodeName, StepDecl, StepId};
+use castle_proxmox::{Proxmox, Token};
 use castle_wire::World;
 
+use self::wanted::Wanted;
 use crate::handed::SECRETS;
 use crate::ids::{secrets_escrow, secrets_read};
 
@@ -23,6 +25,7 @@ mod shape;
 mod strays;
 mod task;
 pub mod vm;
+pub mod wanted;
 
 /// How many VMs are made at a time on one storage: imports are bound by its writes, and more only slow each other.
 const IMPORTS_AT_ONCE: usize = 3;
@@ -59,7 +62,7 @@ pub fn vm_id(node: &NodeName) -> StepId {
 
 /// Declares the steps of this platform, in the order of their foundations.
 #[must_use]
-pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+pub fn declare(spec: &Wanted) -> Vec<StepDecl> {
     let platform = &spec.platform;
     let mut decls = vec![
         StepDecl::new(inventory_id(), format!("guests of {}", platform.endpoint), "preflight")
@@ -102,9 +105,9 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 ///
 /// # Panics
 /// Never: each declaration has its step.
-pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
-    let site = Arc::new(Site { spec: spec.clone(), world: world.clone(), client: OnceLock::new() });
-    for decl in declare(spec) {
+pub fn build(graph: &mut Graph, spec: Wanted, world: &World) {
+    let site = Arc::new(Site { spec, world: world.clone(), client: OnceLock::new() });
+    for decl in declare(&site.spec) {
         if decl.id == inventory_id() {
             graph.add(decl, inventory::LookAround(site.clone()));
         } else if decl.id == preflight_id() {
@@ -114,7 +117,7 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
         } else if decl.id == strays_id() {
             graph.add(decl, strays::Strays(site.clone()));
         } else {
-            let node = spec.nodes.iter().find(|node| vm_id(&node.name) == decl.id);
+            let node = site.spec.nodes.iter().find(|node| vm_id(&node.name) == decl.id);
             let node = node.expect("every other step is that of a node").clone();
             graph.add(decl, vm::Vm { site: site.clone(), node });
         }
@@ -123,7 +126,7 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
 
 /// What the steps share: the castle file, the outside, and one client.
 pub(crate) struct Site {
-    pub(crate) spec: Arc<Spec>,
+    pub(crate) spec: Wanted,
     pub(crate) world: World,
     client: OnceLock<Proxmox>,
 }
@@ -136,8 +139,11 @@ impl Site {
         }
         let platform = &self.spec.platform;
         let secrets = cx.outputs().get(&SECRETS)?;
-        let token = (secrets.get(&platform.token_id)?, secrets.get(&platform.token_secret)?);
-        let client = Proxmox::new(&self.world, &platform.endpoint, &platform.trust, token)
+        let token = match &platform.token {
+            TokenSpec::Parts { id, secret } => Token::of(secrets.get(id)?, secrets.get(secret)?),
+            TokenSpec::Whole(token) => Token::whole(secrets.get(token)?),
+        };
+        let client = Proxmox::new(&self.world, &platform.endpoint, &platform.trust, &token)
             .map_err(|error| error.failure(format!("speak to Proxmox at {}", platform.endpoint)))?;
         Ok(self.client.get_or_init(|| client).clone())
     }

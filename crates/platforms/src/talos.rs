@@ -229,8 +229,8 @@ impl Realm {
         Ok(match seen {
             Some(seen) if seen == wanted => Ok(()),
             Some(seen) => Err(format!(
-                "the machine at {} has the SMBIOS UUID {seen}, our VM {} has {wanted}",
-                node.address, node.vmid
+                "the machine at {} has the SMBIOS UUID {seen}, our {} has {wanted}",
+                node.address, node.name
             )),
             None => Err(format!("the machine at {} shows no SMBIOS UUID", node.address)),
         })

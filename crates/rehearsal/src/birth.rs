@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use castle_model::spec::Spec;
+use castle_model::spec::{ProxmoxSpec, Spec, TokenSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::infisical::InfisicalBirth;
@@ -49,18 +49,31 @@ impl Birth {
             .into_iter()
             .map(|key| (key.clone(), invent(seed, &key)))
             .collect();
-        let token_secret = uuid(seed, &spec.platform.token_secret.0);
-        secrets.insert(spec.platform.token_id.0.clone(), TOKEN_ID.to_owned());
-        secrets.insert(spec.platform.token_secret.0.clone(), token_secret.clone());
+        let token_secret = uuid(seed, "proxmox token");
+        let platform = spec.platform.proxmox();
+        match platform.map(|platform| &platform.token) {
+            Some(TokenSpec::Parts { id, secret }) => {
+                secrets.insert(id.0.clone(), TOKEN_ID.to_owned());
+                secrets.insert(secret.0.clone(), token_secret.clone());
+            }
+            Some(TokenSpec::Whole(token)) => {
+                secrets.insert(token.0.clone(), format!("{TOKEN_ID}={token_secret}"));
+            }
+            None => {}
+        }
+        // Nobody can reach the Proxmox of a castle without one.
+        let name_of = |part: &dyn Fn(&ProxmoxSpec) -> &String| {
+            platform.map_or_else(|| "none".to_owned(), |platform| part(platform).clone())
+        };
         let git_token = spec.gitops.token.as_ref().and_then(|key| secrets.get(&key.0)).cloned();
         Self {
             seed,
             endpoints: endpoints(spec),
             proxmox: ProxmoxBirth {
-                node: spec.platform.node.clone(),
-                storage: spec.platform.storage.clone(),
-                image_storage: spec.platform.image_storage.clone(),
-                bridge: spec.platform.bridge.clone(),
+                node: name_of(&|p| &p.node),
+                storage: name_of(&|p| &p.storage),
+                image_storage: name_of(&|p| &p.image_storage),
+                bridge: name_of(&|p| &p.bridge),
                 token_id: TOKEN_ID.to_owned(),
                 token_secret,
             },
@@ -129,7 +142,9 @@ fn endpoints(spec: &Spec) -> Vec<Endpoint> {
             endpoints.push(Endpoint { host, port, server });
         }
     };
-    add(host_and_port(&spec.platform.endpoint), Server::Proxmox);
+    if let Some(proxmox) = spec.platform.proxmox() {
+        add(host_and_port(&proxmox.endpoint), Server::Proxmox);
+    }
     add(host_and_port(&spec.secrets.host), Server::Infisical);
     add(Some((FACTORY_HOST.to_owned(), 443)), Server::Sources);
     for host in MANIFEST_HOSTS {

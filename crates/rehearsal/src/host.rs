@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 use crate::birth::Birth;
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
+use crate::trouble::Trouble;
 use crate::world::{Datacenter, Input};
 
 mod dial;
@@ -240,6 +241,11 @@ impl Host {
     /// Reads from the datacenter as it is.
     pub fn read<T>(&self, look: impl FnOnce(&Datacenter) -> T) -> T {
         self.shared.read(look)
+    }
+
+    /// Lets something go wrong in the datacenter.
+    pub fn cause(&self, trouble: impl Into<Trouble>) {
+        self.shared.input(&Input::Trouble(trouble.into()));
     }
 
     /// Delivers effects when they are due, one at a time, for as long as it is polled. Without it, effects come

@@ -9,8 +9,9 @@ use std::sync::{Mutex, OnceLock};
 use castle_model::deadline::Deadlines;
 use castle_model::name::VmId;
 use castle_model::spec::{
-    EngineSpec, EscrowAfterDown, GitopsSpec, NetworkSpec, NetworkingSpec, NodeSpec, PlatformSpec,
-    Role, SecretRef, SecretsSpec, Spec, StorageSpec, Trust,
+    Body, EngineSpec, EscrowAfterDown, GitopsSpec, MachineSpec, NetworkSpec, NetworkingSpec,
+    NodeSpec, PlatformSpec, ProxmoxSpec, Role, SecretRef, SecretsSpec, Spec, StorageSpec,
+    TokenSpec, Trust, VmSpec,
 };
 use castle_model::time::Moment;
 use castle_talos::Bundle;
@@ -38,18 +39,21 @@ pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
             require: vec!["AWS_ACCESS_KEY_ID".to_owned()],
             escrow: EscrowAfterDown::Remove,
         },
-        platform: PlatformSpec {
+        platform: PlatformSpec::Proxmox(ProxmoxSpec {
             endpoint: "https://pve.lan:8006".to_owned(),
             trust: Trust::System,
-            token_id: SecretRef("PROXMOX_TOKEN_ID".to_owned()),
-            token_secret: SecretRef("PROXMOX_TOKEN_SECRET".to_owned()),
+            token: TokenSpec::Parts {
+                id: SecretRef("PROXMOX_TOKEN_ID".to_owned()),
+                secret: SecretRef("PROXMOX_TOKEN_SECRET".to_owned()),
+            },
             node: "pve".to_owned(),
             storage: "local-lvm".to_owned(),
             image_storage: "local".to_owned(),
             bridge: "vmbr0".to_owned(),
             vmids: (VmId(421), VmId(432)),
             extensions: vec!["siderolabs/iscsi-tools".to_owned()],
-        },
+        }),
+        machine: MachineSpec::default(),
         network: NetworkSpec {
             subnet: "192.168.1.0/24".parse().unwrap(),
             gateway: Ipv4Addr::new(192, 168, 1, 1),
@@ -89,11 +93,13 @@ fn node(role: Role, n: u8) -> NodeSpec {
         name: format!("{prefix}-{:02}", n + 1).parse().unwrap(),
         role,
         address: Ipv4Addr::new(192, 168, 1, address + n),
-        vmid: VmId(vmid + u32::from(n)),
-        cores: 4,
-        memory_mib: 8192,
-        disk_gib: 40,
-        data_disk_gib: (role == Role::Worker).then_some(100),
+        body: Body::Vm(VmSpec {
+            vmid: VmId(vmid + u32::from(n)),
+            cores: 4,
+            memory_mib: 8192,
+            disk_gib: 40,
+            data_disk_gib: (role == Role::Worker).then_some(100),
+        }),
     }
 }
 

@@ -415,6 +415,8 @@ pub enum HttpBody {
     /// A Kubernetes watch: lines are read from the cluster by [`crate::kubernetes::Kubernetes::watch_lines`]
     /// from this place on, whenever the world has changed, until the client goes.
     Watch(crate::kubernetes::WatchCursor),
+    /// None: the connection is cut instead of an answer.
+    Cut,
 }
 
 impl HttpReply {

@@ -93,6 +93,24 @@ impl ProxmoxError {
     }
 }
 
+/// An API token, whole: `USER@REALM!ID=SECRET`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token(Secret);
+
+impl Token {
+    /// A token from its name (`USER@REALM!ID`) and its secret.
+    #[must_use]
+    pub fn of(id: &Secret, secret: &Secret) -> Self {
+        Self(Secret::new(format!("{}={}", id.expose().trim(), secret.expose().trim())))
+    }
+
+    /// A token that is kept in one string.
+    #[must_use]
+    pub fn whole(token: &Secret) -> Self {
+        Self(Secret::new(token.expose().trim().to_owned()))
+    }
+}
+
 /// The frame around every answer.
 #[derive(Deserialize)]
 struct Frame {
@@ -104,7 +122,7 @@ struct Frame {
 }
 
 impl Proxmox {
-    /// A client of the API at `endpoint`, with a token's name (`USER@REALM!ID`) and secret.
+    /// A client of the API at `endpoint`.
     ///
     /// # Errors
     /// If the address, the trust or the token cannot be used.
@@ -112,14 +130,13 @@ impl Proxmox {
         world: &World,
         endpoint: &str,
         trust: &Trust,
-        token: (&Secret, &Secret),
+        token: &Token,
     ) -> Result<Self, ProxmoxError> {
         let fail = |source| ProxmoxError::Open { endpoint: endpoint.to_owned(), source };
         let verify = Verify::from_trust(trust, world)
             .map_err(|source| fail(OpenError::Tls { base: endpoint.to_owned(), source }))?;
         let rest = Rest::open(world, endpoint, &verify).map_err(fail)?;
-        let (id, secret) = token;
-        let value = format!("PVEAPIToken={}={}", id.expose().trim(), secret.expose().trim());
+        let value = format!("PVEAPIToken={}", token.0.expose());
         let mut authorization = HeaderValue::try_from(value).map_err(|_| ProxmoxError::Token)?;
         authorization.set_sensitive(true);
         Ok(Self { rest, authorization })

@@ -13,7 +13,7 @@ pub mod image;
 mod lenient;
 pub mod task;
 
-pub use client::{Proxmox, ProxmoxError};
+pub use client::{Proxmox, ProxmoxError, Token};
 pub use guest::{Config, Guest, GuestKind};
 pub use host::{HostStatus, NodeEntry, Storage};
 pub use image::Volume;

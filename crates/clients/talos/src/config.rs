@@ -187,7 +187,7 @@ fn documents(spec: &Spec, node: &NodeSpec) -> Vec<Value> {
     if node.role == Role::ControlPlane {
         documents.push(document("Layer2VIPConfig", json!({ "name": network.vip, "link": LINK })));
     }
-    if node.data_disk_gib.is_some() {
+    if node.has_data_disk() {
         documents.push(document(
             "UserVolumeConfig",
             json!({

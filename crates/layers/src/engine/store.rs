@@ -136,8 +136,8 @@ impl Step for SecretStore {
 /// stay outside of the cluster, under whatever name they are required.
 fn probed_key(spec: &Spec) -> Option<&str> {
     let gitops = spec.gitops.token.iter().filter(|_| spec.gitops.enabled).map(|token| &token.0);
-    let platform = [&spec.platform.token_id.0, &spec.platform.token_secret.0];
-    gitops.chain(&spec.secrets.require).find(|key| !platform.contains(key)).map(String::as_str)
+    let platforms = |key: &String| spec.platform.secrets().any(|secret| secret.0 == *key);
+    gitops.chain(&spec.secrets.require).find(|key| !platforms(key)).map(String::as_str)
 }
 
 /// The store as External Secrets wants it.
@@ -212,15 +212,14 @@ mod tests {
     fn the_probed_key_is_one_that_the_cluster_is_to_have_and_never_the_platforms() {
         let mut spec = castle_config::example();
         spec.gitops.token = Some(SecretRef("GIT".into()));
-        spec.secrets.require =
-            vec![spec.platform.token_id.0.clone(), "FIRST".into(), "SECOND".into()];
+        spec.secrets.require = vec!["PROXMOX_TOKEN_ID".into(), "FIRST".into(), "SECOND".into()];
         assert_eq!(probed_key(&spec), Some("GIT"));
         spec.gitops.enabled = false;
         assert_eq!(probed_key(&spec), Some("FIRST"));
         spec.secrets.require.truncate(1);
         assert_eq!(probed_key(&spec), None);
         spec.gitops.enabled = true;
-        spec.gitops.token = Some(spec.platform.token_secret.clone());
+        spec.gitops.token = Some(SecretRef("PROXMOX_TOKEN_SECRET".into()));
         assert_eq!(probed_key(&spec), None);
     }
 }

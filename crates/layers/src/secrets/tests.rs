@@ -13,7 +13,7 @@ use castle_model::plan::Direction;
 use castle_model::spec::Trust;
 use castle_model::{Class, Event, Plan, RunId, Secret, Spec, UndoKind, Verb, VmId};
 use castle_platforms::proxmox::{preflight_id, vm_id};
-use castle_proxmox::Proxmox;
+use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
 use tokio::time::timeout;
@@ -32,7 +32,8 @@ impl Bench {
     fn new(seed: u64) -> Self {
         let mut spec = castle_config::example();
         let host = Host::open(None, &spec, seed).unwrap();
-        spec.platform.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        spec.platform.proxmox_mut().unwrap().trust =
+            Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         host.spawn_driver();
         Self { host, spec: Arc::new(spec), disk: MemoryDisk::new(), runs: 0 }
     }
@@ -40,7 +41,8 @@ impl Bench {
     fn graph(&self) -> Graph {
         let mut graph = Graph::new();
         super::build(&mut graph, &self.spec, &self.host.world(), self.credentials());
-        castle_platforms::proxmox::build(&mut graph, &self.spec, &self.host.world());
+        let wanted = castle_platforms::proxmox::wanted::Wanted::of(&self.spec).unwrap();
+        castle_platforms::proxmox::build(&mut graph, wanted, &self.host.world());
         graph
     }
 
@@ -132,9 +134,9 @@ impl Bench {
             let birth = &world.birth.proxmox;
             (Secret::new(birth.token_id.clone()), Secret::new(birth.token_secret.clone()))
         });
-        let platform = &self.spec.platform;
-        Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, (&id, &secret))
-            .unwrap()
+        let platform = self.spec.platform.proxmox().unwrap();
+        let token = Token::of(&id, &secret);
+        Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, &token).unwrap()
     }
 
     async fn vault(&self) -> (Infisical, Place) {
@@ -265,7 +267,7 @@ async fn a_vm_that_was_switched_off_is_switched_on_again() {
     let mut bench = Bench::new(6);
     assert_done(&bench.up().await);
     let node = bench.spec.nodes[0].clone();
-    bench.proxmox().stop("pve", node.vmid).await.unwrap();
+    bench.proxmox().stop("pve", node.vm().unwrap().vmid).await.unwrap();
     tokio::time::advance(Duration::from_secs(30)).await;
     let (plan, report) = bench.run(Direction::Up).await;
     assert_done(&report);

@@ -96,7 +96,7 @@ impl Step for Volume {
 /// The nodes that carry volumes: those with a disk for them, or else every worker.
 fn storage_nodes(spec: &Spec) -> Vec<&str> {
     let with_disk: Vec<&str> =
-        spec.nodes.iter().filter(|n| n.data_disk_gib.is_some()).map(|n| n.name.as_str()).collect();
+        spec.nodes.iter().filter(|n| n.has_data_disk()).map(|n| n.name.as_str()).collect();
     if !with_disk.is_empty() {
         return with_disk;
     }

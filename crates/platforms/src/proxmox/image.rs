@@ -8,17 +8,18 @@ use async_trait::async_trait;
 use castle_artefact::factory::{image_file, image_url};
 use castle_artefact::{Factory, Schematic};
 use castle_engine::{Acted, Context, Step};
-use castle_model::{Change, Class, Failure, Observed, Spec, Verb};
+use castle_model::{Change, Class, Failure, Observed, Verb};
 use castle_proxmox::Upid;
 
+use super::wanted::Wanted;
 use super::{Site, task};
 
 /// The image's schematic: the extensions of the castle file.
 ///
 /// # Errors
 /// If the name of an extension is not one.
-pub fn schematic(spec: &Spec) -> Result<Schematic, Failure> {
-    Schematic::new(spec.platform.extensions.iter().cloned())
+pub fn schematic(extensions: &[String]) -> Result<Schematic, Failure> {
+    Schematic::new(extensions.iter().cloned())
         .map_err(|error| error.failure("compute the schematic of the Talos image"))
 }
 
@@ -26,12 +27,16 @@ pub fn schematic(spec: &Spec) -> Result<Schematic, Failure> {
 ///
 /// # Errors
 /// If the name of an extension is not one.
-pub fn volume(spec: &Spec) -> Result<String, Failure> {
+pub fn volume(spec: &Wanted) -> Result<String, Failure> {
     Ok(format!("{}:import/{}", spec.platform.image_storage, file(spec)?))
 }
 
-fn file(spec: &Spec) -> Result<String, Failure> {
-    Ok(format!("castle-{}-{}", spec.name, image_file(&schematic(spec)?, spec.talos)))
+fn file(spec: &Wanted) -> Result<String, Failure> {
+    Ok(format!(
+        "castle-{}-{}",
+        spec.name,
+        image_file(&schematic(&spec.platform.extensions)?, spec.talos)
+    ))
 }
 
 /// The step.
@@ -98,7 +103,7 @@ impl Step for Image {
         }
         let spec = &self.0.spec;
         let (platform, what) = (&spec.platform, self.what());
-        let schematic = schematic(spec)?;
+        let schematic = schematic(&spec.platform.extensions)?;
         let factory = Factory::new(&self.0.world).map_err(|error| error.failure(&what))?;
         factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
         let download = client

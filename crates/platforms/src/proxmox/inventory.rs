@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Context, Key, Step};
-use castle_model::{Class, Failure, Incarnation, Observed, Spec, VmId};
+use castle_model::{Class, Failure, Incarnation, Observed, VmId};
 use castle_proxmox::{Guest, GuestKind, Proxmox};
 
 use super::Site;
 use super::mark::{Mark, Owner, castle_tag, owner};
+use super::wanted::Wanted;
 
 /// What was found.
 pub const INVENTORY: Key<Inventory> = Key::new("platform/inventory");
@@ -75,7 +76,7 @@ impl Inventory {
 ///
 /// # Errors
 /// If Proxmox does not answer, or the token may not see VMs: an empty list proves nothing then.
-pub async fn look(client: &Proxmox, spec: &Spec) -> Result<Inventory, Failure> {
+pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
     let rights = client.permissions().await.map_err(|error| error.failure(&what))?;
     let sees_vms = ["/", "/vms"].iter().any(|path| {
@@ -98,7 +99,7 @@ pub async fn look(client: &Proxmox, spec: &Spec) -> Result<Inventory, Failure> {
 }
 
 /// Whether a guest stands where the castle's machines do, or bears the castle's tag anywhere else.
-fn concerns(spec: &Spec, guest: &Guest) -> bool {
+fn concerns(spec: &Wanted, guest: &Guest) -> bool {
     let (first, last) = spec.platform.vmids;
     (first..=last).contains(&guest.vmid)
         || spec.nodes.iter().any(|node| node.vmid == guest.vmid)
@@ -107,7 +108,7 @@ fn concerns(spec: &Spec, guest: &Guest) -> bool {
 
 async fn sort(
     client: &Proxmox,
-    spec: &Spec,
+    spec: &Wanted,
     guest: &Guest,
     found: &mut Inventory,
 ) -> Result<(), Failure> {

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use castle_engine::{Context, Step};
-use castle_model::{Class, Failure, Observed, Spec};
+use castle_model::{Class, Failure, Observed};
 use castle_proxmox::{HostStatus, NodeEntry, Storage};
 use futures::future::join_all;
 use tokio::time::timeout;
 
 use super::Site;
 use super::inventory::{INVENTORY, Inventory};
+use super::wanted::{VmNode, Wanted};
 
 /// Ports where a machine that was a Talos node answers: its own API, and Kubernetes'.
 const TALOS: u16 = 50_000;
@@ -88,7 +89,7 @@ impl Preflight {
 }
 
 /// Everything about the host that would stop the birth.
-fn judge(spec: &Spec, inventory: &Inventory, host: &Host) -> Vec<String> {
+fn judge(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<String> {
     let platform = &spec.platform;
     let mut findings = Vec::new();
     for node in &spec.nodes {
@@ -114,9 +115,7 @@ fn judge(spec: &Spec, inventory: &Inventory, host: &Host) -> Vec<String> {
             host.bridges.join(", ")
         ));
     }
-    let stopped = |node: &&castle_model::spec::NodeSpec| {
-        !inventory.ours.get(&node.vmid).is_some_and(|ours| ours.running)
-    };
+    let stopped = |node: &&VmNode| !inventory.ours.get(&node.vmid).is_some_and(|ours| ours.running);
     let wanted: u64 = spec.nodes.iter().filter(stopped).map(|node| node.memory_mib).sum();
     if wanted > status.memory_free / MIB {
         findings.push(format!(
@@ -147,9 +146,9 @@ fn storage_finding(storages: &[Storage], name: &str, content: &str) -> Option<St
 }
 
 /// Thin storages may be promised more than they have, so this is told and not refused.
-fn short_of_space(spec: &Spec, inventory: &Inventory, storages: &[Storage]) -> Option<String> {
+fn short_of_space(spec: &Wanted, inventory: &Inventory, storages: &[Storage]) -> Option<String> {
     let storage = storages.iter().find(|storage| storage.storage == spec.platform.storage)?;
-    let missing = |node: &&castle_model::spec::NodeSpec| !inventory.ours.contains_key(&node.vmid);
+    let missing = |node: &&VmNode| !inventory.ours.contains_key(&node.vmid);
     let wanted: u64 = spec
         .nodes
         .iter()

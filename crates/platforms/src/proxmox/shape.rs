@@ -1,10 +1,9 @@
 //! What a VM looks like: the parameters it is made with, and in what an existing one differs from them.
 
-use castle_model::Spec;
-use castle_model::spec::NodeSpec;
 use castle_proxmox::Config;
 
 use super::mark::Mark;
+use super::wanted::{VmNode, Wanted};
 
 /// The extension without which Proxmox would wait for an agent that never answers.
 const AGENT: &str = "siderolabs/qemu-guest-agent";
@@ -42,8 +41,8 @@ impl Difference {
 
 /// The parameters that a node's VM is made with, in a fixed order.
 pub(super) fn parameters(
-    spec: &Spec,
-    node: &NodeSpec,
+    spec: &Wanted,
+    node: &VmNode,
     mark: &Mark,
     image: &str,
 ) -> Vec<(&'static str, String)> {
@@ -84,17 +83,17 @@ pub(super) fn parameters(
     parameters
 }
 
-fn address(spec: &Spec, node: &NodeSpec) -> String {
+fn address(spec: &Wanted, node: &VmNode) -> String {
     format!("ip={}/{},gw={}", node.address, spec.network.subnet.prefix(), spec.network.gateway)
 }
 
-fn servers(spec: &Spec) -> String {
+fn servers(spec: &Wanted) -> String {
     let servers: Vec<String> = spec.network.nameservers.iter().map(ToString::to_string).collect();
     servers.join(" ")
 }
 
 /// In what the VM differs.
-pub(super) fn difference(spec: &Spec, node: &NodeSpec, config: &Config) -> Difference {
+pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Difference {
     let mut found = Difference::default();
     for (key, wanted) in
         [("cores", node.cores.to_string()), ("memory", node.memory_mib.to_string())]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Context, Step};
-use castle_model::spec::{NodeSpec, Role};
+use castle_model::spec::Role;
 use castle_model::{Failure, Observed, VmId};
 
 use super::Site;
 use super::inventory::{Ours, look};
 use super::vm::Vm;
+use super::wanted::VmNode;
 
 /// The step.
 pub(super) struct Strays(pub(super) Arc<Site>);
@@ -55,7 +56,7 @@ impl Step for Strays {
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
         for (vmid, ours) in self.found(cx).await? {
             // A VM is removed in one way, declared or not; only its name and number matter for that.
-            let node = NodeSpec {
+            let node = VmNode {
                 name: ours.mark.node,
                 role: Role::Worker,
                 address: Ipv4Addr::UNSPECIFIED,

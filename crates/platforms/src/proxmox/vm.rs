@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
-use castle_model::spec::NodeSpec;
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_proxmox::{Config, Proxmox};
 
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::shape::{Difference, difference, parameters};
+use super::wanted::VmNode;
 use super::{Site, image, task};
 use crate::handed::LIFE;
 
 /// The step of one node.
 pub(super) struct Vm {
     pub(super) site: Arc<Site>,
-    pub(super) node: NodeSpec,
+    pub(super) node: VmNode,
 }
 
 /// What stands at the node's number.

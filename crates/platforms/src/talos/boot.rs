@@ -44,7 +44,7 @@ impl Boot {
             .extensions()
             .await
             .map_err(|error| error.failure(format!("list the extensions of {}", self.node.name)))?;
-        let wanted = &self.realm.spec().platform.extensions;
+        let wanted = &self.realm.spec().platform.extensions();
         // Talos names them without their publisher.
         let name = |full: &String| full.rsplit('/').next().unwrap_or(full).to_owned();
         Ok(wanted.iter().map(name).filter(|name| !there.contains(name)).collect())

@@ -38,7 +38,7 @@ impl Config {
         }
         let spec = self.realm.spec();
         let life = cx.outputs().get(&LIFE)?;
-        let schematic = schematic(spec)?;
+        let schematic = schematic(spec.platform.extensions())?;
         let config = machine_config(spec, &self.node, &life.bundle, &schematic.id())?;
         let applied = talos.apply(&config).await.map_err(|error| self.failed(&error))?;
         for warning in &applied.warnings {

@@ -165,9 +165,9 @@ mod tests {
 
     fn node(number: u8) -> NodeSpec {
         serde_json::from_value(serde_json::json!({
-            "name": format!("cp-{number:02}"), "role": "control-plane", "vmid": 420 + u32::from(number),
-            "address": format!("192.168.1.21{number}"), "cores": 4, "memory_mib": 8192,
-            "disk_gib": 40, "data_disk_gib": null,
+            "name": format!("cp-{number:02}"), "role": "control-plane",
+            "address": format!("192.168.1.21{number}"),
+            "body": { "standing": { "uuid": null, "data_disk": false } },
         }))
         .unwrap()
     }

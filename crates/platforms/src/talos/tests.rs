@@ -12,13 +12,14 @@ use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
 use castle_model::{Event, Observed, RunId, Secret, VmId};
-use castle_proxmox::Proxmox;
+use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use tokio::time::timeout;
 
 use super::*;
 use crate::handed::{SECRETS, SecretValues};
 use crate::proxmox::image::volume;
+use crate::proxmox::wanted::Wanted;
 
 /// A castle, the datacenter that it stands in, its life and our state.
 struct Bench {
@@ -58,7 +59,8 @@ impl Bench {
             *seen <= most
         });
         let host = Host::open(None, &spec, seed).unwrap();
-        spec.platform.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        spec.platform.proxmox_mut().unwrap().trust =
+            Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         host.spawn_driver();
         let life = Life::begin(&host.world()).unwrap();
         Self { host, spec: Arc::new(spec), life, disk: MemoryDisk::new(), runs: 0 }
@@ -66,10 +68,9 @@ impl Bench {
 
     fn graph(&self) -> Graph {
         let (id, secret) = self.token();
-        let platform = &self.spec.platform;
         let values = SecretValues(BTreeMap::from([
-            (platform.token_id.0.clone(), id),
-            (platform.token_secret.0.clone(), secret),
+            ("PROXMOX_TOKEN_ID".to_owned(), id),
+            ("PROXMOX_TOKEN_SECRET".to_owned(), secret),
         ]));
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
@@ -125,11 +126,11 @@ impl Bench {
     /// Somebody's VM with the same image and the address of one of our nodes.
     async fn squat(&self, node: &NodeSpec) {
         let (id, secret) = self.token();
-        let platform = &self.spec.platform;
-        let token = (&id, &secret);
+        let wanted = Wanted::of(&self.spec).unwrap();
+        let (platform, token) = (&wanted.platform, Token::of(&id, &secret));
         let proxmox =
-            Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, token).unwrap();
-        let disk = format!("local-lvm:0,import-from={}", volume(&self.spec).unwrap());
+            Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, &token).unwrap();
+        let disk = format!("local-lvm:0,import-from={}", volume(&wanted).unwrap());
         let theirs = [
             ("vmid", "150".to_owned()),
             ("name", "ghost".to_owned()),

@@ -188,6 +188,7 @@ fn response(shared: Arc<Shared>, reply: HttpReply) -> Result<Response<Body>, io:
     let body = match reply.body {
         HttpBody::Whole(bytes) => Body::from(bytes),
         HttpBody::Watch(cursor) => Body::new(watch(shared, cursor)),
+        HttpBody::Cut => return Err(io::Error::from(io::ErrorKind::ConnectionReset)),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).map_err(io::Error::other)?;

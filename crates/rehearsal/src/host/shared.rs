@@ -24,6 +24,8 @@ const NEAR: (u64, u64, u64) = (2, 4, 8);
 const FAR: (u64, u64, u64) = (60, 120, 400);
 /// Proxmox makes everybody wait who could not prove who he is.
 const DENIED: u64 = 3_000;
+/// How long its proxy waits for a daemon that does not answer, before it says so with 596.
+const HUNG: u64 = 30_000;
 
 pub(super) struct Shared {
     pub(super) time: VirtualTime,
@@ -102,6 +104,7 @@ impl Shared {
         });
         let delay = match (server, status) {
             (Server::Proxmox, 401) => DENIED,
+            (Server::Proxmox, 596) => HUNG,
             (Server::Infisical | Server::Sources, _) => state.latency.triangular(FAR),
             _ => state.latency.triangular(NEAR),
         };

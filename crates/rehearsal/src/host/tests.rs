@@ -152,7 +152,7 @@ async fn a_castle_file_that_changed_finds_its_endpoints() {
     let (host, ()) = life(folder.path(), async |_| ()).await;
     host.close().unwrap();
     let mut moved = spec(3, 2);
-    moved.platform.endpoint = "https://other.lan:8006".to_owned();
+    moved.platform.proxmox_mut().unwrap().endpoint = "https://other.lan:8006".to_owned();
     moved.gitops.url = "https://github.com/example/elsewhere.git".to_owned();
     let host = Host::open(Some(folder.path()), &moved, 9).unwrap();
     assert!(host.dialer().dial("other.lan", 8006).await.is_ok());

@@ -80,7 +80,7 @@ impl Bench {
     /// Switches every machine of the spec on.
     fn start(&mut self, spec: &Spec) {
         for node in &spec.nodes {
-            self.heard(&Signal::VmStarted(facts(spec, node.vmid.0, "disk-1")));
+            self.heard(&Signal::VmStarted(facts(spec, node.vm().unwrap().vmid.0, "disk-1")));
         }
     }
 
@@ -100,7 +100,7 @@ impl Bench {
         let mut bench = Self::new(seed);
         bench.start(&spec);
         for node in &spec.nodes {
-            bench.configure(&spec, node.vmid.0);
+            bench.configure(&spec, node.vm().unwrap().vmid.0);
         }
         bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
         assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Bootstrapped));
@@ -123,7 +123,7 @@ fn config(spec: &Spec, vmid: u32) -> String {
 }
 
 fn node(spec: &Spec, vmid: u32) -> &castle_model::spec::NodeSpec {
-    spec.nodes.iter().find(|node| node.vmid.0 == vmid).unwrap()
+    spec.nodes.iter().find(|node| node.vm().unwrap().vmid.0 == vmid).unwrap()
 }
 
 fn facts(spec: &Spec, vmid: u32, disk: &str) -> VmFacts {
@@ -136,7 +136,7 @@ fn facts(spec: &Spec, vmid: u32, disk: &str) -> VmFacts {
         disk: disk.to_owned(),
         image: Some("talos-1.13.9-88d1f7a5.qcow2".to_owned()),
         disk_gib: 40,
-        data_disk_gib: node.data_disk_gib,
+        data_disk_gib: node.vm().unwrap().data_disk_gib,
         memory_mib: 8192,
         extensions: vec!["siderolabs/iscsi-tools".to_owned()],
     }
@@ -188,7 +188,7 @@ fn members_join_one_at_a_time_whatever_the_seed() {
         let mut bench = Bench::new(seed);
         bench.start(&spec);
         for node in &spec.nodes {
-            bench.configure(&spec, node.vmid.0);
+            bench.configure(&spec, node.vm().unwrap().vmid.0);
         }
         bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
         assert_eq!(bench.call(421, Call::EtcdMembers), Err(Refusal::Waits), "before bootstrap");
@@ -218,7 +218,7 @@ fn a_second_bootstrap_elsewhere_splits_the_brain() {
     let mut bench = Bench::new(3);
     bench.start(&spec);
     for node in &spec.nodes {
-        bench.configure(&spec, node.vmid.0);
+        bench.configure(&spec, node.vm().unwrap().vmid.0);
     }
     bench.until("both runtimes", |talos| {
         [421, 422].iter().all(|vmid| talos.machines[vmid].running.runtime)

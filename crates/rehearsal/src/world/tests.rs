@@ -111,7 +111,7 @@ impl Bench {
     fn create(&mut self, nodes: &[NodeSpec]) {
         let disk = format!("local-lvm:0,import-from=local:import/{IMAGE}");
         for node in nodes {
-            let vmid = node.vmid.to_string();
+            let vmid = node.vm().unwrap().vmid.to_string();
             let address = format!("ip={}/24,gw=192.168.1.1", node.address);
             let machine = [
                 ("vmid", vmid.as_str()),
@@ -130,11 +130,11 @@ impl Bench {
 
     fn destroy(&mut self, nodes: &[NodeSpec]) {
         for node in nodes {
-            self.proxmox("POST", &format!("/qemu/{}/status/stop", node.vmid), &[]);
+            self.proxmox("POST", &format!("/qemu/{}/status/stop", node.vm().unwrap().vmid), &[]);
         }
         self.finish_tasks();
         for node in nodes {
-            self.proxmox("DELETE", &format!("/qemu/{}", node.vmid), &[]);
+            self.proxmox("DELETE", &format!("/qemu/{}", node.vm().unwrap().vmid), &[]);
         }
         self.finish_tasks();
     }
@@ -142,7 +142,7 @@ impl Bench {
     /// What a client does now and then: configures who asks for it, and bootstraps once.
     fn tend(&mut self) {
         for node in self.spec.nodes.clone() {
-            let vmid = node.vmid.0;
+            let vmid = node.vm().unwrap().vmid.0;
             match self.world.talos.listen(node.address, 50_000) {
                 Some(Listen::Maintenance { .. }) => {
                     let config = machine_config(&self.spec, &node, bundle(), "c907").unwrap();
@@ -168,7 +168,7 @@ impl Bench {
         self.create(&self.spec.nodes.clone());
         self.pass(300_000);
         for node in &self.spec.nodes {
-            let vmid = node.vmid.0;
+            let vmid = node.vm().unwrap().vmid.0;
             let listen = |port| self.world.talos.listen(node.address, port);
             assert_eq!(listen(50_000), Some(Listen::Maintenance { vmid }), "after {effects}");
             assert_eq!(listen(6443), Some(Listen::Refused), "{vmid} after {effects}");

@@ -4,10 +4,20 @@ use std::collections::BTreeMap;
 
 use castle_config::example;
 use castle_model::VmId;
+use castle_model::spec::Role;
 use castle_proxmox::Config;
 
 use super::super::mark::Mark;
+use super::super::wanted::{VmNode, Wanted};
 use super::{Difference, difference, parameters};
+
+fn wanted() -> Wanted {
+    Wanted::of(&example()).unwrap()
+}
+
+fn worker(wanted: &Wanted) -> &VmNode {
+    wanted.nodes.iter().find(|node| node.role == Role::Worker).unwrap()
+}
 
 fn mark() -> Mark {
     Mark {
@@ -20,8 +30,8 @@ fn mark() -> Mark {
 
 #[test]
 fn a_worker_is_made_with_two_disks_and_a_fixed_address() {
-    let spec = example();
-    let worker = spec.workers().next().unwrap();
+    let spec = wanted();
+    let worker = worker(&spec);
     let parameters = parameters(&spec, worker, &mark(), "local:import/talos.qcow2");
     let shown: Vec<String> = parameters
         .iter()
@@ -57,8 +67,8 @@ fn a_worker_is_made_with_two_disks_and_a_fixed_address() {
 
 /// The worker as Proxmox shows it, with some values changed.
 fn shown(changed: &[(&str, &str)]) -> Difference {
-    let spec = example();
-    let worker = spec.workers().next().unwrap();
+    let spec = wanted();
+    let worker = worker(&spec);
     let mut config = BTreeMap::from(
         [
             ("cores", "4"),

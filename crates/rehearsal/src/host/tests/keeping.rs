@@ -30,7 +30,7 @@ async fn who_looks_leaves_no_mark() {
     let before = files(folder.path());
     for _ in 0..2 {
         let mut moved = spec(3, 2);
-        moved.platform.endpoint = "https://other.lan:8006".to_owned();
+        moved.platform.proxmox_mut().unwrap().endpoint = "https://other.lan:8006".to_owned();
         let host = Host::look(Some(folder.path()), &moved, 9).unwrap();
         host.spawn_driver();
         assert_eq!(host.read(|world| world.opens), live.opens + 1);

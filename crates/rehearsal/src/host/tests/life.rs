@@ -52,7 +52,8 @@ pub(super) async fn download(host: &Host) {
 /// Makes a machine and switches it on.
 pub(super) async fn boot(host: &Host, node: &NodeSpec) {
     let disk = format!("local-lvm:0,import-from=local:import/{IMAGE}");
-    let (vmid, address) = (node.vmid.to_string(), format!("ip={}/24,gw=192.168.1.1", node.address));
+    let (vmid, address) =
+        (node.vm().unwrap().vmid.to_string(), format!("ip={}/24,gw=192.168.1.1", node.address));
     let machine = [
         ("vmid", vmid.as_str()),
         ("name", node.name.as_str()),
