@@ -259,6 +259,12 @@ impl Talos {
         Some(machine.listener(*vmid, port))
     }
 
+    /// Whether there is a machine of this number.
+    #[must_use]
+    pub fn knows(&self, vmid: u32) -> bool {
+        self.machines.contains_key(&vmid)
+    }
+
     /// Every address and port at which some machine listens now.
     #[must_use]
     pub fn sockets(&self) -> BTreeSet<SocketAddrV4> {
