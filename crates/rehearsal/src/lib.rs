@@ -22,6 +22,7 @@ pub mod talos;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod trace;
+pub mod trouble;
 pub mod turn;
 pub mod world;
 

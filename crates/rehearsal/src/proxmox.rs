@@ -19,6 +19,7 @@ mod storage;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trouble;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,8 @@ use self::form::Parameters;
 use self::guest::Guest;
 pub use self::storage::{Storage, StorageKind, Volume};
 use self::task::Task;
+use self::trouble::Troubles;
+pub use self::trouble::{Breakage, Fault, Moment, ProxmoxTrouble};
 use crate::turn::{HttpCall, HttpReply, Turn};
 
 /// The first second of every rehearsal, 2026-02-02T00:00:00Z, since 1970.
@@ -82,6 +85,7 @@ pub struct Proxmox {
     forked: u64,
     /// How many volumes there ever were.
     made: u64,
+    troubles: Troubles,
 }
 
 /// What the host itself knows, past the API.
@@ -143,6 +147,7 @@ impl Proxmox {
             tasks: BTreeMap::new(),
             forked: 0,
             made: 0,
+            troubles: Troubles::default(),
         };
         fresh.ensure(birth);
         fresh
@@ -178,6 +183,10 @@ impl Proxmox {
 
     /// Serves one call.
     pub fn call(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> HttpReply {
+        self.call_in_trouble(turn, call)
+    }
+
+    fn answer(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> HttpReply {
         match self.serve(turn, call) {
             Ok(answer) => answer.reply(),
             Err(refusal) => refusal.reply(),
@@ -229,16 +238,7 @@ impl Proxmox {
         let mut disk = Volume::disk(&storage, vmid, &format, 8 << 30);
         disk.serial = self.made;
         self.volumes.insert(volid.clone(), disk);
-        let options = [
-            ("boot", "order=scsi0".to_owned()),
-            ("memory", "2048".to_owned()),
-            ("name", name.to_owned()),
-            ("scsi0", format!("{volid},size=8G")),
-            ("smbios1", format!("uuid=00000000-0000-4000-8000-{vmid:012}")),
-            ("tags", value::normal_tags(tags)),
-        ];
-        let config = options.into_iter().filter(|(_, text)| !text.is_empty());
-        let mut guest = Guest::new(config.map(|(name, text)| (name.to_owned(), text)).collect());
+        let mut guest = Guest::new(trouble::foreign(vmid, name, tags, &volid));
         guest.running = running.then_some(0);
         self.guests.insert(vmid, guest);
     }

@@ -161,7 +161,7 @@ pub struct VmFacts {
     pub data_disk_gib: Option<u64>,
     /// Memory in MiB.
     pub memory_mib: u64,
-    /// System extensions in the image. Proxmox leaves it empty: the world fills it in on the way to the
+    /// System extensions in the image. Proxmox leaves it empty: the world then fills it in on the way to the
     /// machine, from the schematic whose id is in the image's file name.
     pub extensions: Vec<String>,
 }
@@ -415,6 +415,8 @@ pub enum HttpBody {
     /// A Kubernetes watch: lines are read from the cluster by [`crate::kubernetes::Kubernetes::watch_lines`]
     /// from this place on, whenever the world has changed, until the client goes.
     Watch(crate::kubernetes::WatchCursor),
+    /// None: the connection is cut instead of an answer.
+    Cut,
 }
 
 impl HttpReply {

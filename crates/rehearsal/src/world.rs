@@ -12,6 +12,7 @@ use crate::proxmox::{self, Proxmox};
 use crate::queue::Queue;
 use crate::sources::Sources;
 use crate::talos::{self, Talos};
+use crate::trouble::Trouble;
 use crate::turn::{
     Declared, Dice, Effect, HttpCall, HttpReply, Neighbours, SecretQuery, Server, Signal, Turn,
 };
@@ -73,6 +74,8 @@ pub enum Input {
         /// The call.
         call: talos::Call,
     },
+    /// Something goes wrong.
+    Trouble(Trouble),
     /// The process that hosts the world ends its day: time stands still from here.
     Rest,
     /// A process opened the world.
@@ -133,7 +136,8 @@ impl Datacenter {
     pub fn input(&mut self, at: u64, input: &Input) -> Output {
         let dice = self.dice.clone();
         let (mut due, mut signals) = (Vec::new(), Vec::new());
-        let fired = matches!(input, Input::Fire | Input::Open { .. } | Input::Rest);
+        let fired =
+            matches!(input, Input::Fire | Input::Open { .. } | Input::Rest | Input::Trouble(_));
         let (answer, wrote, counted, mut machines) = self.apply(at, input, &mut due, &mut signals);
         let changed = fired || wrote || !due.is_empty() || !signals.is_empty() || dice != self.dice;
         machines |= self.deliver(at, &mut due, &mut signals);
@@ -185,6 +189,7 @@ impl Datacenter {
                 }
             },
             Input::Http { server, call } => {
+                let met = self.proxmox.troubles_met();
                 let (reply, counts) = match server {
                     Server::Proxmox => (self.proxmox.call(&mut turn, call), proxmox::counts(call)),
                     Server::Infisical => {
@@ -195,13 +200,19 @@ impl Datacenter {
                     Server::Kubernetes => (self.kubernetes.call(&mut turn, call, &outside), true),
                 };
                 let wrote = reply.mutated;
-                (Applied::Http(*server, reply), wrote, wrote && counts, false)
+                // A call that met a trouble used it up, whatever else it did.
+                let changed = wrote || self.proxmox.troubles_met() != met;
+                (Applied::Http(*server, reply), changed, wrote && counts, false)
             }
             Input::Talos { vmid, call } => {
                 let writes = call.mutates();
                 let answer = self.talos.call(&mut turn, *vmid, call.clone());
                 let counted = writes && answer.is_ok();
                 (Applied::Talos(answer), writes, counted, writes)
+            }
+            Input::Trouble(Trouble::Proxmox(trouble)) => {
+                self.proxmox.suffer(&mut turn, trouble);
+                (Applied::Done, true, false, true)
             }
             Input::Rest => (Applied::Done, true, false, false),
             Input::Open { birth } => {
@@ -211,6 +222,11 @@ impl Datacenter {
                     self.infisical.ensure(&birth.infisical);
                     self.sources.ensure(&birth.sources);
                     self.birth.ensure(birth);
+                }
+                for facts in &self.birth.machines {
+                    if !self.talos.knows(facts.vmid) {
+                        turn.signal(Signal::VmStarted(facts.clone()));
+                    }
                 }
                 (Applied::Done, true, false, false)
             }
@@ -233,7 +249,9 @@ impl Datacenter {
                 Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
             match &mut signal {
                 Signal::VmStarted(facts) => {
-                    facts.extensions = self.sources.extensions(facts.image.as_deref());
+                    if facts.extensions.is_empty() {
+                        facts.extensions = self.sources.extensions(facts.image.as_deref());
+                    }
                     self.talos.heard(&mut turn, &signal);
                     machines = true;
                 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::supply::VirtualTime;
 use super::tls::Certificates;
@@ -24,6 +24,8 @@ const NEAR: (u64, u64, u64) = (2, 4, 8);
 const FAR: (u64, u64, u64) = (60, 120, 400);
 /// Proxmox makes everybody wait who could not prove who he is.
 const DENIED: u64 = 3_000;
+/// How long its proxy waits for a daemon that does not answer, before it says so with 596.
+const HUNG: u64 = 30_000;
 
 pub(super) struct Shared {
     pub(super) time: VirtualTime,
@@ -54,10 +56,11 @@ impl Shared {
         datacenter: Datacenter,
         store: Option<Store>,
         certificates: Certificates,
+        time: VirtualTime,
     ) -> Self {
         let latency = dice_for(datacenter.birth.seed, &format!("latency {}", datacenter.opens));
         Self {
-            time: VirtualTime::from(datacenter.now),
+            time,
             certificates,
             changed: Arc::default(),
             machines: Arc::default(),
@@ -101,6 +104,7 @@ impl Shared {
         });
         let delay = match (server, status) {
             (Server::Proxmox, 401) => DENIED,
+            (Server::Proxmox, 596) => HUNG,
             (Server::Infisical | Server::Sources, _) => state.latency.triangular(FAR),
             _ => state.latency.triangular(NEAR),
         };
@@ -216,11 +220,11 @@ impl Shared {
     }
 
     /// Runs a task until the host ends.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Finished ones are forgotten here, or a long rehearsal would keep them all.
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        tasks.spawn(task)
     }
 
     /// Why the log could not be written, if so.

@@ -86,6 +86,13 @@ impl Proxmox {
         }
     }
 
+    /// Takes a privilege away from everybody.
+    pub(super) fn take_privilege(&mut self, _path: &str, privilege: &str) {
+        for token in self.tokens.values_mut() {
+            token.privileges.remove(privilege);
+        }
+    }
+
     /// Finds out who calls. The two refusals are all that a real server tells.
     pub(super) fn caller(&self, call: &HttpCall) -> Result<Caller, Refusal> {
         let refused = |reason: &str| Refusal::Bare { status: 401, reason: reason.to_owned() };

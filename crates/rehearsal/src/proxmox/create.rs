@@ -31,11 +31,12 @@ impl Proxmox {
         }
         super::config::only_root(&options)?;
         self.check_drives(&options)?;
+        self.overtake(vmid);
         if let Some(there) = self.guests.get(&vmid) {
             let sort = if there.container { "CT" } else { "VM" };
             return Err(Refusal::failed(format!(
                 "unable to create VM {vmid} - {sort} {vmid} already exists on node '{}'",
-                self.node
+                there.node.as_ref().unwrap_or(&self.node)
             )));
         }
         let start = options.remove("start").is_some_and(|text| text == "1");
@@ -52,6 +53,9 @@ impl Proxmox {
     pub(super) fn judge_create(&self, options: &Parameters) -> Result<(), String> {
         for (_, text) in options.iter().filter(|(name, _)| is_drive(name)) {
             let property = Property::parse(text, Some("file"))?;
+            if let Some((storage, _)) = property.default.iter().find_map(|f| f.split_once(':')) {
+                self.unlocked_storage(storage)?;
+            }
             if let Some(from) = property.options.get("import-from") {
                 self.source(from)?;
             }

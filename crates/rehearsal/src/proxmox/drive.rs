@@ -4,7 +4,7 @@ use super::form::Parameters;
 use super::property::{Property, bytes, size};
 use super::reply::Refusal;
 use super::schema::{Kind, option_kind};
-use super::storage::Volume;
+use super::storage::{StorageKind, Volume};
 use super::{Proxmox, Turn};
 
 /// What a cloud-init drive takes.
@@ -166,6 +166,30 @@ impl Proxmox {
         name
     }
 
+    /// What a storage without space says to a new volume.
+    fn no_space(&self, storage: &str, volid: &str, log: &mut Vec<String>) -> String {
+        let path = self.path_of(volid);
+        if self.storages.get(storage).is_some_and(|storage| storage.kind == StorageKind::LvmThin) {
+            let (name, pool) = (volid.rsplit(':').next().unwrap_or_default(), storage);
+            return format!(
+                "lvcreate '{pool}/{name}' error:   Cannot create new thin volume, free space in \
+                 thin pool {pool}/data reached threshold."
+            );
+        }
+        log.push(format!("qemu-img: {path}: No space left on device"));
+        format!("unable to create image: qemu-img: {path}: No space left on device")
+    }
+
+    /// What somebody who makes a volume has to wait for in vain, if the storage is locked.
+    pub(super) fn unlocked_storage(&self, storage: &str) -> Result<(), String> {
+        if self.troubles.busy.contains(storage) {
+            return Err(format!(
+                "can't lock file '/var/lock/pve-manager/pve-storage-{storage}' - got timeout"
+            ));
+        }
+        Ok(())
+    }
+
     fn allocate(
         &mut self,
         turn: &mut Turn<'_>,
@@ -173,11 +197,12 @@ impl Proxmox {
         mut volume: Volume,
         log: &mut Vec<String>,
     ) -> Result<String, String> {
-        let free = self.free_on(&volume.storage);
-        if volume.used > free {
-            return Err(format!("unable to create image: not enough space on '{name}'"));
-        }
         let volid = self.volid(&volume.storage, volume.vmid, name, &volume.format);
+        if self.troubles.full.contains(&volume.storage)
+            || volume.used > self.free_on(&volume.storage)
+        {
+            return Err(self.no_space(&volume.storage, &volid, log));
+        }
         self.made += 1;
         volume.serial = self.made;
         volume.made = turn.now;

@@ -27,12 +27,21 @@ pub(super) struct Guest {
     /// The task that made it: another guest of the same number has another one.
     #[serde(default)]
     pub(super) maker: u64,
+    /// The other node of the cluster that it stands on, if so.
+    pub(super) node: Option<String>,
 }
 
 impl Guest {
     /// A guest with this config, switched off.
     pub(super) fn new(config: BTreeMap<String, String>) -> Self {
-        Self { container: false, config, pending: BTreeMap::new(), running: None, maker: 0 }
+        Self {
+            container: false,
+            config,
+            pending: BTreeMap::new(),
+            running: None,
+            maker: 0,
+            node: None,
+        }
     }
 
     /// One of its options.
@@ -103,7 +112,7 @@ impl Guest {
 impl Proxmox {
     /// A VM by its number, in the words of a config that is not there.
     pub(super) fn guest(&self, vmid: u32) -> Result<&Guest, String> {
-        let found = self.guests.get(&vmid).filter(|guest| !guest.container);
+        let found = self.guests.get(&vmid).filter(|guest| !guest.container && guest.node.is_none());
         found.ok_or_else(|| self.no_config(&vmid.to_string()))
     }
 
@@ -132,7 +141,8 @@ impl Proxmox {
         let listed: Vec<Value> = self
             .guests
             .iter()
-            .filter(|(_, guest)| guest.container == containers && request.caller.may("VM.Audit"))
+            .filter(|(_, guest)| guest.container == containers && guest.node.is_none())
+            .filter(|_| request.caller.may("VM.Audit"))
             .map(|(vmid, guest)| {
                 let mut shown = self.shown_guest(*vmid, guest, now);
                 if containers {
@@ -151,7 +161,7 @@ impl Proxmox {
         let kind = request.parameters.get("type").map(String::as_str);
         let mut listed = Vec::new();
         if kind.is_none_or(|kind| kind == "node") {
-            listed.push(self.shown_node(now));
+            listed.extend(self.shown_nodes(now));
         }
         if kind.is_none_or(|kind| kind == "vm") && request.caller.may("VM.Audit") {
             for (vmid, guest) in &self.guests {
@@ -161,7 +171,7 @@ impl Proxmox {
                 shown.insert("maxcpu".to_owned(), cores);
                 shown.insert("id".to_owned(), json!(format!("{sort}/{vmid}")));
                 shown.insert("type".to_owned(), json!(sort));
-                shown.insert("node".to_owned(), json!(self.node));
+                shown.insert("node".to_owned(), json!(guest.node.as_ref().unwrap_or(&self.node)));
                 shown.insert("template".to_owned(), json!(u8::from(guest.has("template"))));
                 listed.push(Value::Object(shown));
             }
@@ -222,6 +232,11 @@ impl Proxmox {
     /// `GET /nodes/N/qemu/ID/status/current`.
     pub(super) fn guest_status(&self, vmid: u32, now: u64) -> Result<Answer, Refusal> {
         let guest = self.guest(vmid).map_err(Refusal::failed)?;
+        Ok(self.shown_status(vmid, guest, now))
+    }
+
+    /// A VM's status, on whatever node.
+    pub(super) fn shown_status(&self, vmid: u32, guest: &Guest, now: u64) -> Answer {
         let mut shown = self.shown_guest(vmid, guest, now);
         let status = shown.get("status").cloned().unwrap_or_default();
         shown.insert("qmpstatus".to_owned(), status);
@@ -235,20 +250,25 @@ impl Proxmox {
         if guest.running.is_some() {
             shown.insert("pid".to_owned(), json!(20_000 + vmid));
         }
-        Ok(Answer::read(Value::Object(shown)))
+        Answer::read(Value::Object(shown))
     }
 
     /// `GET /nodes/N/qemu/ID/config`.
     pub(super) fn guest_config(&self, request: &Request, vmid: u32) -> Result<Answer, Refusal> {
         let guest = self.guest(vmid).map_err(Refusal::failed)?;
         let current = request.parameters.get("current").is_some_and(|text| text == "1");
+        Ok(Self::shown_config(guest, current))
+    }
+
+    /// A VM's config, on whatever node.
+    pub(super) fn shown_config(guest: &Guest, current: bool) -> Answer {
         let config = if current { guest.config.clone() } else { guest.coming() };
         let mut shown = Map::new();
         for (name, value) in &config {
             shown.insert(name.clone(), shown_option(name, value));
         }
         shown.insert("digest".to_owned(), json!(guest.digest()));
-        Ok(Answer::read(Value::Object(shown)))
+        Answer::read(Value::Object(shown))
     }
 
     /// What a VM brings along when it is switched on.

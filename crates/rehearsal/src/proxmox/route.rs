@@ -1,8 +1,11 @@
 //! Finds what serves a call: who may, with which parameters, by which verb.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::form::{parameters, segment};
+use super::guest::Guest;
 use super::reply::{Answer, Refusal};
 use super::schema::{
     CONFIG, CONTENT, DELETE_VOLUME, DOWNLOAD, GUESTS, NETWORK, NEXT_ID, NOTHING, PERMISSIONS,
@@ -67,17 +70,58 @@ impl Proxmox {
             }
             ("GET", ["nodes"]) => {
                 verify(given, &[NOTHING])?;
-                Ok(Answer::read(json!([self.shown_node(turn.now)])))
+                Ok(Answer::read(json!(self.shown_nodes(turn.now))))
             }
-            (_, ["nodes", node, ..]) if *node != self.node => Err(Refusal::failed(format!(
-                "hostname lookup '{node}' failed - failed to get address info for: {node}: Name or \
-                 service not known"
-            ))),
+            (_, ["nodes", node, rest @ ..]) if *node != self.node => {
+                self.elsewhere(turn, request, node, rest)
+            }
+            (_, ["nodes", ..]) if self.troubles.down => Err(no_route()),
             (_, ["nodes", _, "storage", rest @ ..]) => self.route_storage(turn, request, rest),
             (_, ["nodes", _, "qemu", rest @ ..]) => self.route_guest(turn, request, rest),
             ("GET", ["nodes", _, rest @ ..]) => self.route_node(turn, request, rest),
             _ => Err(not_implemented(request)),
         }
+    }
+
+    /// Another node of the cluster. Only looks at its guests are served.
+    fn elsewhere(
+        &self,
+        turn: &Turn<'_>,
+        request: &Request,
+        node: &str,
+        pieces: &[&str],
+    ) -> Result<Answer, Refusal> {
+        if !self.other_nodes().contains(node) {
+            return Err(Refusal::failed(format!(
+                "hostname lookup '{node}' failed - failed to get address info for: {node}: Name or \
+                 service not known"
+            )));
+        }
+        let guest = |id: &str| {
+            let found = id.parse().ok().and_then(|vmid: u32| self.guests.get_key_value(&vmid));
+            found.filter(|(_, guest)| guest.node.as_deref() == Some(node)).ok_or_else(|| {
+                Refusal::failed(format!(
+                    "Configuration file 'nodes/{node}/qemu-server/{id}.conf' does not exist"
+                ))
+            })
+        };
+        match (request.method.as_str(), pieces) {
+            ("GET", ["qemu", id, "config"]) => {
+                request.caller.need(&format!("/vms/{id}"), "VM.Audit")?;
+                Ok(Self::shown_config(guest(id)?.1, true))
+            }
+            ("GET", ["qemu", id, "status", "current"]) => {
+                request.caller.need(&format!("/vms/{id}"), "VM.Audit")?;
+                let (vmid, guest) = guest(id)?;
+                Ok(self.shown_status(*vmid, guest, turn.now))
+            }
+            _ => Err(no_route()),
+        }
+    }
+
+    /// The nodes of the cluster that only others use.
+    pub(super) fn other_nodes(&self) -> BTreeSet<&str> {
+        self.guests.values().filter_map(|guest| guest.node.as_deref()).collect()
     }
 
     fn route_node(
@@ -231,8 +275,25 @@ impl Proxmox {
         Ok(Answer::read(json!(free.to_string())))
     }
 
-    /// The node in lists.
-    pub(super) fn shown_node(&self, now: u64) -> Value {
+    /// The nodes in lists.
+    pub(super) fn shown_nodes(&self, now: u64) -> Vec<Value> {
+        let mut nodes = vec![self.shown_node(now)];
+        nodes.extend(self.other_nodes().into_iter().map(|node| {
+            json!({
+                "id": format!("node/{node}"), "node": node, "type": "node", "status": "online",
+                "level": "",
+            })
+        }));
+        nodes
+    }
+
+    fn shown_node(&self, now: u64) -> Value {
+        if self.troubles.down {
+            return json!({
+                "id": format!("node/{}", self.node), "node": self.node, "type": "node",
+                "status": "offline", "level": "",
+            });
+        }
         json!({
             "id": format!("node/{}", self.node),
             "node": self.node,
@@ -251,7 +312,8 @@ impl Proxmox {
 
     /// What the host itself and the guests that run take of the memory.
     fn memory_used(&self) -> u64 {
-        let running = self.guests.iter().filter(|(_, guest)| guest.running.is_some());
+        let here = |guest: &Guest| guest.running.is_some() && guest.node.is_none();
+        let running = self.guests.iter().filter(|(_, guest)| here(guest));
         let guests: u64 = running.map(|(id, guest)| self.facts(*id, guest).memory_mib << 20).sum();
         (2 << 30) + guests
     }
@@ -325,6 +387,11 @@ fn number(id: &str) -> Result<u32, Refusal> {
         return Ok(vmid);
     }
     Err(Refusal::parameter("vmid", "invalid format - value does not look like a valid VM ID\n"))
+}
+
+/// What the proxy of one node says about another that does not answer.
+fn no_route() -> Refusal {
+    Refusal::Bare { status: 595, reason: "No route to host".to_owned() }
 }
 
 fn not_implemented(request: &Request) -> Refusal {

@@ -86,6 +86,9 @@ impl Proxmox {
 
     /// What a storage has left, in bytes.
     pub(super) fn free_on(&self, name: &str) -> u64 {
+        if self.troubles.full.contains(name) {
+            return 0;
+        }
         self.storages.get(name).map_or(0, |storage| storage.total.saturating_sub(self.used(name)))
     }
 
@@ -168,7 +171,7 @@ impl Proxmox {
     }
 
     fn shown_storage(&self, name: &str, storage: &Storage) -> Value {
-        let used = self.used(name);
+        let free = self.free_on(name);
         let kind = match storage.kind {
             StorageKind::Dir => "dir",
             StorageKind::LvmThin => "lvmthin",
@@ -181,8 +184,8 @@ impl Proxmox {
             "active": u8::from(storage.enabled),
             "shared": 0,
             "total": storage.total,
-            "used": used,
-            "avail": storage.total.saturating_sub(used),
+            "used": storage.total - free,
+            "avail": free,
         })
     }
 

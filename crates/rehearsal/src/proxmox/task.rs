@@ -9,12 +9,16 @@ use super::config::Change;
 use super::download::Download;
 use super::form::Parameters;
 use super::reply::{Answer, Refusal};
+use super::trouble::Snag;
 use super::{Effect, Proxmox, Request, Turn, seconds};
+use crate::durations::Process;
 
 /// How many tasks are remembered; the oldest finished ones go first.
 const KEPT: usize = 1000;
 /// How long a task takes that fails before it does anything, in milliseconds.
 const EARLY_END: u64 = 100;
+/// How long a task waits for a lock before it gives up, in milliseconds.
+const LOCK_WAIT: u64 = 10_000;
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +39,8 @@ pub(super) struct Task {
     /// The maker of the guest that it works on: should that one go meanwhile, the next of its number is not meant.
     #[serde(default)]
     guest: Option<u64>,
+    /// What is to go wrong with it.
+    snag: Option<Snag>,
 }
 
 /// What a task does.
@@ -103,15 +109,18 @@ impl Work {
         }
     }
 
-    /// How long it takes, in milliseconds: shortest, usual, longest.
-    fn span(&self) -> (u64, u64, u64) {
+    /// What takes its time.
+    fn process(&self) -> Process {
         match self {
-            Self::Create { .. } => (500, 1200, 3000),
-            Self::Start { .. } | Self::Shutdown { .. } => (1000, 2000, 4000),
-            Self::Stop { .. } | Self::Destroy { .. } => (800, 1000, 1500),
-            Self::Resize { .. } => (200, 300, 600),
-            Self::Configure { .. } | Self::DeleteVolume { .. } => (100, 200, 400),
-            Self::Download(_) => (3000, 8000, 20_000),
+            Self::Create { .. } => Process::VmCreate,
+            Self::Configure { .. } => Process::VmConfigure,
+            Self::Start { .. } => Process::VmStart,
+            Self::Stop { .. } => Process::VmStop,
+            Self::Shutdown { .. } => Process::VmShutdown,
+            Self::Resize { .. } => Process::DiskResize,
+            Self::Destroy { .. } => Process::VmDestroy,
+            Self::Download(_) => Process::ImageDownload,
+            Self::DeleteVolume { .. } => Process::VolumeDelete,
         }
     }
 }
@@ -132,15 +141,23 @@ impl Proxmox {
         let upid =
             format!("UPID:{}:{pid:08X}:{pstart:08X}:{started:08X}:{kind}:{id}:{user}:", self.node);
         // What fails at the first look fails at once, so that nobody profits from a slow emulation.
-        let doomed = self.judge(&work).err();
-        let delay = match &doomed {
-            Some(_) => EARLY_END,
-            None => self.unwilling(&work).unwrap_or_else(|| turn.dice.triangular(work.span())),
+        let snag = self.troubles.snag(kind);
+        let doomed = match &snag {
+            Some(Snag::Fails(words)) => Some(words.clone()),
+            _ => self.judge(&work).err(),
         };
-        turn.after(delay, Effect::TaskEnds { number });
+        let delay = match &doomed {
+            Some(words) if words.contains("can't lock file") => LOCK_WAIT,
+            Some(_) => EARLY_END,
+            None => self.unwilling(&work).unwrap_or_else(|| turn.draw(work.process(), &id)),
+        };
+        if snag != Some(Snag::Hangs) {
+            turn.after(delay, Effect::TaskEnds { number });
+        }
         let guest = self.maker(&work);
         let task = Task {
             guest,
+            snag,
             upid: upid.clone(),
             kind: kind.to_owned(),
             id,
@@ -175,23 +192,39 @@ impl Proxmox {
     pub(super) fn end(&mut self, turn: &mut Turn<'_>, number: u64) {
         let Some(task) = self.tasks.get(&number).filter(|task| task.exit.is_none()) else { return };
         let (work, doomed, user) = (task.work.clone(), task.doomed.clone(), task.user.clone());
+        let snag = task.snag.clone();
         let mut log = Vec::new();
         let outcome = match doomed {
             Some(text) => Err(text),
+            None if snag == Some(Snag::Lies) => Ok(()),
             None if task.guest != self.maker(&work) => Err(self.no_config(task.id.as_str())),
             None => self.judge(&work).and_then(|()| self.perform(turn, &user, &work, &mut log)),
         };
-        if let (Err(_), Work::Create { vmid, .. }) = (&outcome, &work) {
+        if let Work::Create { vmid, .. } = &work
+            && (outcome.is_err() || snag == Some(Snag::Lies))
+        {
             self.abandon_create(*vmid);
         }
+        let good = match snag {
+            Some(Snag::Warns(count)) => format!("WARNINGS: {count}"),
+            _ => "OK".to_owned(),
+        };
         log.push(match &outcome {
-            Ok(()) => "TASK OK".to_owned(),
+            Ok(()) => format!("TASK {good}"),
             Err(text) => format!("TASK ERROR: {text}"),
         });
         if let Some(task) = self.tasks.get_mut(&number) {
             task.log = log;
             task.ended = Some(seconds(turn.now));
-            task.exit = Some(outcome.err().unwrap_or_else(|| "OK".to_owned()));
+            task.exit = Some(outcome.err().unwrap_or(good));
+        }
+    }
+
+    /// Ends all tasks that run, as a power cut does: what they had begun stays as it is.
+    pub(super) fn kill_tasks(&mut self, turn: &Turn<'_>) {
+        for task in self.tasks.values_mut().filter(|task| task.exit.is_none()) {
+            task.ended = Some(seconds(turn.now));
+            task.exit = Some("unexpected status".to_owned());
         }
     }
 

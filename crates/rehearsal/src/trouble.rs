@@ -1,0 +1,21 @@
+//! Troubles: what goes wrong in the datacenter because somebody says so, such as a test.
+//!
+//! A trouble is an input of the world like any other: it is logged, and a replay meets it again.
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+
+/// Something that goes wrong, by the part that suffers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// In Proxmox, or done to it by others who use it.
+    Proxmox(ProxmoxTrouble),
+}
+
+impl From<ProxmoxTrouble> for Trouble {
+    fn from(trouble: ProxmoxTrouble) -> Self {
+        Self::Proxmox(trouble)
+    }
+}
