@@ -12,3 +12,5 @@ mod apid;
 mod bundle;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
+#[path = "real/talosctl.rs"]
+mod talosctl;

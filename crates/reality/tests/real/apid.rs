@@ -1,11 +1,9 @@
 //! Our client against Talos' own API front, and the same questions to others who claim to answer like it.
 
-use std::fs;
 use std::net::Ipv4Addr;
 
-use castle_model::Secret;
 use castle_reality::Real;
-use castle_talos::{Bundle, Presence, Talos, TalosAccess, TalosError};
+use castle_talos::{Presence, Talos, TalosAccess, TalosError};
 use castle_talos_proto::cosi::GetRequest;
 use castle_talos_proto::cosi::state_client::StateClient;
 use castle_talos_proto::machine::machine_service_client::MachineServiceClient;
@@ -39,7 +37,7 @@ const CONFIGURED: &[&str] = &[
     "reader: Bootstrap: PermissionDenied: not authorized",
     "nobody: Version: the machine ends the handshake: CertificateRequired",
     "administrator of another cluster: the machine's certificate is not believed",
-    "another cluster's certificate: Version: the machine ends the handshake: UnknownCA",
+    "another cluster's certificate: Version: the machine does not believe our certificate",
     "who is there, for the administrator: ours",
     "who is there, for the other one: foreign",
     "node=first: Version: OK from 1",
@@ -189,8 +187,14 @@ async fn who(world: &World, address: Ipv4Addr, access: &TalosAccess) -> &'static
 /// An answer as our client understands it.
 fn words<T>(answer: Result<T, TalosError>) -> String {
     use castle_wire::connector::{ConnectError, End};
+    use rustls::AlertDescription::{DecryptError, UnknownCA};
     match answer {
         Ok(_) => "OK".to_owned(),
+        // Authorities of two clusters bear the same name. Go finds none that signed the certificate; rustls finds one
+        // whose key does not fit. Both refuse.
+        Err(TalosError::Refused { ended: Some(End::Alert(UnknownCA | DecryptError)), .. }) => {
+            "the machine does not believe our certificate".to_owned()
+        }
         Err(TalosError::Refused { ended: Some(End::Alert(alert)), .. }) => {
             format!("the machine ends the handshake: {alert:?}")
         }
@@ -291,29 +295,4 @@ async fn an_emulated_machine_in_maintenance_mode_answers_like_the_real_front() {
     let address = datacenter.spec.nodes[0].address;
     datacenter.listens(address).await;
     assert_eq!(maintenance(&datacenter.world(), address, &administrator).await, MAINTENANCE);
-}
-
-#[tokio::test(flavor = "current_thread")]
-#[ignore = "needs real components: cargo xtask test"]
-async fn emulated_machines_answer_like_the_real_front() {
-    let Some(oracle) = Real::find("talosoracle-1.13") else { return };
-    let place = folder();
-    let ours = secrets(&oracle, place.path(), "ours.yaml").await;
-    let theirs = secrets(&oracle, place.path(), "theirs.yaml").await;
-    let datacenter = Datacenter::open(machines(83, 3, 1)).await;
-    let bundle = Bundle::from_yaml(&Secret::new(fs::read_to_string(&ours).unwrap())).unwrap();
-    let administrator = somebody(&oracle, &ours, "os:admin").await;
-    datacenter.configure(&bundle, &administrator).await;
-    let nodes = &datacenter.spec.nodes;
-    let at = Configured {
-        world: datacenter.world(),
-        first: nodes[0].address,
-        second: nodes[1].address,
-        worker: nodes[3].address,
-        nobody: Ipv4Addr::new(127, 0, 83, 99),
-        administrator,
-        reader: somebody(&oracle, &ours, "os:reader").await,
-        foreigner: somebody(&oracle, &theirs, "os:admin").await,
-    };
-    assert_eq!(configured(&at).await, CONFIGURED);
 }
