@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use castle_layers::Credentials;
 use castle_model::Secret;
@@ -11,10 +12,15 @@ use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
 use crate::args::Pace;
 use crate::castle::Castle;
 use crate::exit::{Exit, Problem};
+use crate::output;
 use crate::settings::Settings;
 
 /// The variables that hold the machine identity of Infisical's universal auth.
 pub(crate) const IDENTITY: [&str; 2] = ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET"];
+
+/// How long a look at the world may be silent, first and afterwards.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+const NEXT_WORD: Duration = Duration::from_secs(20);
 
 /// Everything outside of this process, as it is.
 pub(crate) fn world(settings: &Settings) -> Result<World, Problem> {
@@ -75,6 +81,29 @@ fn endpoints(spec: &Spec) -> Vec<String> {
         list.push(format!("Git at {}", spec.gitops.url));
     }
     list
+}
+
+/// Waits for a look at the world, and says so when it takes long: what does not answer is asked again for a while.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the real world takes real time, and nobody else tells of this wait"
+)]
+pub(crate) async fn patiently<T>(look: impl Future<Output = T>, castle: &Castle) -> T {
+    let mut look = std::pin::pin!(look);
+    let mut silence = FIRST_WORD;
+    loop {
+        tokio::select! {
+            biased;
+            seen = &mut look => return seen,
+            () = tokio::time::sleep(silence) => {
+                silence = NEXT_WORD;
+                output::talk(&format!(
+                    "still looking at the world: no answer yet from {}",
+                    endpoints(&castle.spec).join(", ")
+                ));
+            }
+        }
+    }
 }
 
 /// Refuses the flags that only a rehearsal has.

@@ -20,6 +20,7 @@ use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
 use crate::output;
+use crate::real;
 use crate::rehearsal::rehearse;
 use crate::settings::Settings;
 use crate::signals::{Signals, survive_hangup};
@@ -86,9 +87,15 @@ impl Session<'_> {
             },
         );
         let surveyor = self.surveyor(work);
-        let survey = match direction {
-            Direction::Up => surveyor.look().await,
-            Direction::Down => surveyor.look_for_leftovers().await,
+        let look = async {
+            match direction {
+                Direction::Up => surveyor.look().await,
+                Direction::Down => surveyor.look_for_leftovers().await,
+            }
+        };
+        let survey = match self.rehearsal {
+            Some(_) => look.await,
+            None => real::patiently(look, self.castle).await,
         };
         for (step, seen) in &survey {
             if let Some((observed, evidence)) = surveyed(seen) {

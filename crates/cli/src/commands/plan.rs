@@ -65,7 +65,10 @@ async fn look(
         outputs: Arc::<Outputs>::default(),
         deadlines: &castle.spec.deadlines,
     };
-    let survey = surveyor.look().await;
+    let survey = match castle.place {
+        Place::Real => real::patiently(surveyor.look(), castle).await,
+        Place::Rehearsal => surveyor.look().await,
+    };
     let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(&records))?;
     output::data(&if json {
         castle_view::plan::json(&plan).unwrap_or_default()

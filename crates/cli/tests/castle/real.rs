@@ -13,9 +13,12 @@ fn with_credentials(castle: &Context, words: &[&str]) -> Said {
 
 /// The example with its secret source at an address where nothing listens: port 1 of this computer.
 fn deaf() -> String {
-    let text = example("blue").replace("https://eu.infisical.com", "https://127.0.0.1:1");
-    assert_ne!(text, example("blue"), "the example has this host");
-    text
+    let changes =
+        [("https://eu.infisical.com", "https://127.0.0.1:1"), ("vm = \"5m\"", "read = \"1s\"")];
+    changes.iter().fold(example("blue"), |text, (from, to)| {
+        assert!(text.contains(from), "the example has {from}");
+        text.replace(from, to)
+    })
 }
 
 #[test]
@@ -59,6 +62,15 @@ fn the_first_line_says_who_is_spoken_to_and_a_failure_names_what_did_not_answer(
     assert!(state.join("run.journal").exists());
     let status = castle.run(&["status"]).ends(0);
     assert!(status.out.contains("castle blue: not born"), "{}", status.out);
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_not_asked_for_again_and_again() {
+    let castle = Context::new();
+    // Names below `invalid` never exist (RFC 2606), whatever the network.
+    castle.write("castle.hcl", &deaf().replace("https://127.0.0.1:1", "https://vault.invalid"));
+    let said = with_credentials(&castle, &["up"]).ends(1);
+    assert!(said.out.contains("cannot connect to vault.invalid:443"), "{}", said.out);
 }
 
 #[test]
