@@ -26,6 +26,7 @@ mod layers;
 pub mod limits;
 mod machines;
 mod mask;
+mod modules;
 mod network;
 mod reader;
 mod reference;
@@ -41,6 +42,7 @@ mod wanted;
 
 pub use codes::explain;
 pub use finding::{Finding, Related, Severity, Span, to_json_lines};
+pub use modules::module_finding;
 pub use reference::reference;
 pub use render::render;
 pub use wanted::wanted_files;
