@@ -28,6 +28,7 @@ mod machines;
 mod mask;
 mod modules;
 mod network;
+mod patches;
 mod reader;
 mod reference;
 mod render;
@@ -35,6 +36,7 @@ mod scan;
 mod secrets;
 mod suggest;
 mod syntax;
+mod talos;
 mod typed;
 mod value;
 mod versions;
@@ -94,7 +96,7 @@ fn judge(sources: &Sources, findings: &mut Findings) -> Option<Spec> {
     secrets::report(text, findings);
     let tree = syntax::parse(text, findings)?;
     let evaluator = Evaluator { sources, broken: &tree.broken, findings };
-    let mut reader = Reader { evaluator, lost: &tree.lost };
+    let mut reader = Reader { evaluator, lost: &tree.lost, platform: None };
     let contents = reader.file(&tree.body)?;
     castle::read(&contents, sources, findings)
 }
