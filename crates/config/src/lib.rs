@@ -26,7 +26,6 @@ mod layers;
 pub mod limits;
 mod machines;
 mod mask;
-mod modules;
 mod network;
 mod patches;
 mod reader;
@@ -44,7 +43,6 @@ mod wanted;
 
 pub use codes::explain;
 pub use finding::{Finding, Related, Severity, Span, to_json_lines};
-pub use modules::module_finding;
 pub use reference::reference;
 pub use render::render;
 pub use wanted::wanted_files;

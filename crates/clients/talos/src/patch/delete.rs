@@ -144,8 +144,7 @@ pub(super) fn apply(
         documents.remove(index);
         return Ok(());
     }
-    let missing =
-        || PatchError::Missing { document: identity.to_string(), path: deletion.words() };
+    let missing = || PatchError::Missing { document: identity.to_string(), path: deletion.words() };
     let mut place = &mut documents[index];
     let depth = deletion.path.len() - usize::from(deletion.element.is_none());
     for step in &deletion.path[..depth] {
