@@ -9,7 +9,7 @@ use castle_model::spec::{
 use castle_rehearsal::Host;
 use castle_rehearsal::host::Pace;
 use castle_rehearsal::host::front::Front;
-use castle_talos::{Bundle, Talos, machine_config};
+use castle_talos::{Bundle, Talos, machine_config, without_secrets};
 use castle_wire::{Clock as _, SystemClock, World};
 use tokio::time::timeout;
 
@@ -91,7 +91,7 @@ impl Datacenter {
 
     /// The config of a machine, as castle makes it.
     pub(crate) fn config(&self, node: &NodeSpec, bundle: &Bundle) -> castle_model::Secret {
-        machine_config(&self.spec, node, bundle, SCHEMATIC).unwrap()
+        machine_config(&self.spec, node, bundle, SCHEMATIC, &without_secrets).unwrap().text
     }
 
     /// Gives every machine its config, and waits until each has proven who it is.
