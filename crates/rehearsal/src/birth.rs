@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use castle_model::spec::{ProxmoxSpec, Spec, TokenSpec};
+use castle_model::spec::{Body, ProxmoxSpec, Spec, TokenSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::infisical::InfisicalBirth;
 use crate::proxmox::ProxmoxBirth;
+use crate::sources::factory::Schematic;
 use crate::sources::{FACTORY_HOST, MANIFEST_HOSTS, SourcesBirth};
-use crate::turn::{Dice, Server};
+use crate::turn::{Dice, Server, VmFacts};
 
 /// The token that every emulated Proxmox knows.
 const TOKEN_ID: &str = "castle@pve!rehearsal";
+
+/// What a machine that stands already is made of.
+const STANDING_DISK_GIB: u64 = 40;
+const STANDING_DATA_DISK_GIB: u64 = 100;
+const STANDING_MEMORY_MIB: u64 = 8192;
 
 /// All that a castle file asks of the world around it.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +33,8 @@ pub struct Birth {
     pub infisical: InfisicalBirth,
     /// Image factory, manifests, Git.
     pub sources: SourcesBirth,
+    /// The machines that stand already, switched on and without a config.
+    pub machines: Vec<VmFacts>,
 }
 
 /// A server with a fixed address.
@@ -93,6 +101,7 @@ impl Birth {
                 path: spec.gitops.path.clone(),
                 token: git_token,
             },
+            machines: machines(spec, seed),
         }
     }
 
@@ -125,6 +134,33 @@ impl fmt::Debug for Birth {
             .field("endpoints", &self.endpoints)
             .finish_non_exhaustive()
     }
+}
+
+/// The machines that stand already. Their numbers are below those that Proxmox gives to VMs.
+fn machines(spec: &Spec, seed: u64) -> Vec<VmFacts> {
+    let extensions = spec.platform.extensions();
+    let id = Schematic::with(extensions.to_vec()).id();
+    let standing = spec.nodes.iter().zip(1..).filter_map(|(node, number)| match &node.body {
+        Body::Vm(_) => None,
+        Body::Standing(standing) => Some((node, standing, number)),
+    });
+    standing
+        .map(|(node, standing, number)| VmFacts {
+            vmid: number,
+            name: node.name.to_string(),
+            uuid: standing
+                .uuid
+                .clone()
+                .unwrap_or_else(|| uuid(seed, &format!("machine {}", node.name))),
+            address: Some(node.address),
+            disk: format!("disk of {}", node.name),
+            image: Some(format!("talos-{}-{}.raw", spec.talos, &id[..16])),
+            disk_gib: STANDING_DISK_GIB,
+            data_disk_gib: standing.data_disk.then_some(STANDING_DATA_DISK_GIB),
+            memory_mib: STANDING_MEMORY_MIB,
+            extensions: extensions.to_vec(),
+        })
+        .collect()
 }
 
 /// Host and port of an `https` address; the port is 443 unless it says otherwise.

@@ -28,6 +28,7 @@ use crate::trouble::Trouble;
 use crate::world::{Datacenter, Input};
 
 mod dial;
+pub mod front;
 mod serve;
 mod shared;
 mod supply;
@@ -35,7 +36,8 @@ mod tls;
 
 use dial::HostDialer;
 use shared::Shared;
-use supply::{HostClock, HostEntropy};
+pub use supply::Pace;
+use supply::{HostClock, HostEntropy, VirtualTime};
 use tls::Certificates;
 
 /// Why a datacenter cannot be hosted.
@@ -105,7 +107,19 @@ impl Host {
                 (Some(store), datacenter)
             }
         };
-        Self::over(datacenter, store, spec)
+        let time = VirtualTime::from(datacenter.now);
+        Self::over(datacenter, store, spec, time)
+    }
+
+    /// Hosts a passing world in memory for people and programs outside, on a runtime whose clock runs: its time of
+    /// day is theirs, and its time may run faster. A [`front::Front`] gives it real sockets.
+    ///
+    /// # Errors
+    /// If the certificates of its servers cannot be made.
+    pub fn live(spec: &Spec, seed: u64, pace: Pace) -> Result<Self, HostError> {
+        let datacenter = Datacenter::new(Birth::of(spec, seed));
+        let time = VirtualTime::live(datacenter.now, pace);
+        Self::over(datacenter, None, spec, time)
     }
 
     /// Hosts the world in a folder for somebody who only looks: nothing is written, neither now nor by closing,
@@ -119,14 +133,20 @@ impl Host {
     pub fn look(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
         let found = folder.map(Store::look).transpose()?.flatten();
         let datacenter = found.unwrap_or_else(|| Datacenter::new(Birth::of(spec, seed)));
-        Self::over(datacenter, None, spec)
+        let time = VirtualTime::from(datacenter.now);
+        Self::over(datacenter, None, spec, time)
     }
 
-    fn over(datacenter: Datacenter, store: Option<Store>, spec: &Spec) -> Result<Self, HostError> {
+    fn over(
+        datacenter: Datacenter,
+        store: Option<Store>,
+        spec: &Spec,
+        time: VirtualTime,
+    ) -> Result<Self, HostError> {
         let wanted = Birth::of(spec, datacenter.birth.seed);
         let birth = datacenter.birth.lacks(&wanted).then(|| Box::new(wanted));
         let certificates = Certificates::new(datacenter.birth.seed)?;
-        let shared = Shared::new(datacenter, store, certificates);
+        let shared = Shared::new(datacenter, store, certificates, time);
         shared.input(&Input::Open { birth });
         if let Some(error) = shared.trouble() {
             return Err(HostError::Ended(error));

@@ -4,9 +4,9 @@
 //! it belongs to, so that what a machine had begun dies with its power. `life` says what follows on what, `etcd` who
 //! is a member and who holds the shared address, `answer` what the API says, `service` puts it on the wire.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use serde::{Deserialize, Serialize};
 use tonic::Code;
@@ -23,7 +23,7 @@ pub mod service;
 mod tests;
 
 use etcd::Etcd;
-use machine::{Api, Machine};
+use machine::{Api, Machine, PORTS};
 
 /// All machines and what they run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -257,6 +257,27 @@ impl Talos {
         };
         let (vmid, machine) = shared.or_else(own)?;
         Some(machine.listener(*vmid, port))
+    }
+
+    /// Whether there is a machine of this number.
+    #[must_use]
+    pub fn knows(&self, vmid: u32) -> bool {
+        self.machines.contains_key(&vmid)
+    }
+
+    /// Every address and port at which some machine listens now.
+    #[must_use]
+    pub fn sockets(&self) -> BTreeSet<SocketAddrV4> {
+        let own = self.machines.values().filter(|machine| machine.up).map(Machine::address);
+        let shared = self.machines.values().map(Machine::vip);
+        own.chain(shared)
+            .flatten()
+            .flat_map(|address| PORTS.map(|port| SocketAddrV4::new(address, port)))
+            .filter(|socket| {
+                let listen = self.listen(*socket.ip(), socket.port());
+                listen.is_some_and(|listen| listen != Listen::Refused)
+            })
+            .collect()
     }
 
     /// What the certificate of a listener is made from; none if the machine has none yet.

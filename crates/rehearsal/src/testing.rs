@@ -9,9 +9,9 @@ use std::sync::{Mutex, OnceLock};
 use castle_model::deadline::Deadlines;
 use castle_model::name::VmId;
 use castle_model::spec::{
-    Body, EngineSpec, EscrowAfterDown, GitopsSpec, MachineSpec, NetworkSpec, NetworkingSpec,
-    NodeSpec, PlatformSpec, ProxmoxSpec, Role, SecretRef, SecretsSpec, Spec, StorageSpec,
-    TokenSpec, Trust, VmSpec,
+    Body, EngineSpec, EscrowAfterDown, GitopsSpec, MachineSpec, MachinesSpec, NetworkSpec,
+    NetworkingSpec, NodeSpec, PlatformSpec, ProxmoxSpec, Role, SecretRef, SecretsSpec, Spec,
+    StandingSpec, StorageSpec, TokenSpec, Trust, VmSpec,
 };
 use castle_model::time::Moment;
 use castle_talos::Bundle;
@@ -127,4 +127,26 @@ pub(crate) fn bundle() -> &'static Bundle {
     static BUNDLE: OnceLock<Bundle> = OnceLock::new();
     let entropy = Seeded(Mutex::new(Dice::new(1)));
     BUNDLE.get_or_init(|| Bundle::generate(&entropy, &entropy).unwrap())
+}
+
+/// A castle of machines that stand already, at addresses of this computer alone: `127.0.<net>.11` and so on, with
+/// the shared address `127.0.<net>.10`.
+pub(crate) fn loopback(net: u8, control_planes: u8, workers: u8) -> Spec {
+    let mut spec = spec(control_planes, workers);
+    spec.platform = PlatformSpec::Machines(MachinesSpec {
+        installer: "nocloud".to_owned(),
+        install_disk: "/dev/sda".to_owned(),
+        link: "eth0".to_owned(),
+        extensions: vec!["siderolabs/iscsi-tools".to_owned()],
+    });
+    spec.network.subnet = format!("127.0.{net}.0/24").parse().unwrap();
+    spec.network.gateway = Ipv4Addr::new(127, 0, net, 1);
+    spec.network.vip = Ipv4Addr::new(127, 0, net, 10);
+    spec.network.pool = format!("127.0.{net}.230-127.0.{net}.245").parse().unwrap();
+    for (node, last) in spec.nodes.iter_mut().zip(11..) {
+        node.address = Ipv4Addr::new(127, 0, net, last);
+        let data_disk = node.role == Role::Worker;
+        node.body = Body::Standing(StandingSpec { uuid: None, data_disk });
+    }
+    spec
 }

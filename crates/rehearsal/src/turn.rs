@@ -161,7 +161,7 @@ pub struct VmFacts {
     pub data_disk_gib: Option<u64>,
     /// Memory in MiB.
     pub memory_mib: u64,
-    /// System extensions in the image. Proxmox leaves it empty: the world fills it in on the way to the
+    /// System extensions in the image. Proxmox leaves it empty: the world then fills it in on the way to the
     /// machine, from the schematic whose id is in the image's file name.
     pub extensions: Vec<String>,
 }

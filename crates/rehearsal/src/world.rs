@@ -223,6 +223,11 @@ impl Datacenter {
                     self.sources.ensure(&birth.sources);
                     self.birth.ensure(birth);
                 }
+                for facts in &self.birth.machines {
+                    if !self.talos.knows(facts.vmid) {
+                        turn.signal(Signal::VmStarted(facts.clone()));
+                    }
+                }
                 (Applied::Done, true, false, false)
             }
         }
@@ -244,7 +249,9 @@ impl Datacenter {
                 Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
             match &mut signal {
                 Signal::VmStarted(facts) => {
-                    facts.extensions = self.sources.extensions(facts.image.as_deref());
+                    if facts.extensions.is_empty() {
+                        facts.extensions = self.sources.extensions(facts.image.as_deref());
+                    }
                     self.talos.heard(&mut turn, &signal);
                     machines = true;
                 }

@@ -25,12 +25,12 @@ pub(super) struct HostDialer {
 impl Dialer for HostDialer {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
         Box::pin(async move {
-            pause(DIAL).await;
+            pause(self.shared.time.real(DIAL)).await;
             let target = match find(&self.shared, host, port) {
                 Found::Target(target) => target,
                 Found::Refused => return Err(refusal(io::ErrorKind::ConnectionRefused)),
                 Found::Nothing => {
-                    pause(UNREACHABLE).await;
+                    pause(self.shared.time.real(UNREACHABLE)).await;
                     return Err(refusal(io::ErrorKind::HostUnreachable));
                 }
                 Found::NoName => {
@@ -45,14 +45,15 @@ impl Dialer for HostDialer {
     }
 }
 
-enum Found {
+pub(super) enum Found {
     Target(Target),
     Refused,
     Nothing,
     NoName,
 }
 
-fn find(shared: &Shared, host: &str, port: u16) -> Found {
+/// Who listens at an address.
+pub(super) fn find(shared: &Shared, host: &str, port: u16) -> Found {
     shared.read(|datacenter| {
         let mut known = false;
         for endpoint in datacenter.birth.endpoints.iter().filter(|e| e.host == host) {

@@ -13,7 +13,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -37,7 +37,11 @@ pub(super) enum Target {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn connection(shared: Arc<Shared>, target: Target, stream: DuplexStream) {
+pub(super) async fn connection(
+    shared: Arc<Shared>,
+    target: Target,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+) {
     let (listen, generation) = match &target {
         Target::Endpoint { .. } => (None, None),
         Target::Machine { vmid, listen, .. } => {
@@ -78,7 +82,11 @@ async fn broken(
     }
 }
 
-async fn serve(shared: Arc<Shared>, target: Target, stream: DuplexStream) {
+async fn serve(
+    shared: Arc<Shared>,
+    target: Target,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+) {
     let identity = match &target {
         Target::Endpoint { .. } => None,
         Target::Machine { vmid, listen, .. } => {
@@ -140,7 +148,7 @@ async fn answer(
     // No answer: the world has ended, and the connection with it.
     let (reply, delay) =
         shared.request(server, call).ok_or_else(|| io::Error::other("the datacenter has ended"))?;
-    pause(delay).await;
+    pause(shared.time.real(delay)).await;
     response(shared, reply)
 }
 
@@ -151,7 +159,7 @@ async fn machine(
     peer: Option<Peer>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    pause(shared.near()).await;
+    pause(shared.time.real(shared.near())).await;
     let path = request.uri().path().to_owned();
     let door = Arc::new(CallDoor::new(shared.clone()));
     let routes = talos::service::routes(door.clone(), vmid, listen, peer);

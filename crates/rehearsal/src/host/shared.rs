@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::supply::VirtualTime;
 use super::tls::Certificates;
@@ -56,10 +56,11 @@ impl Shared {
         datacenter: Datacenter,
         store: Option<Store>,
         certificates: Certificates,
+        time: VirtualTime,
     ) -> Self {
         let latency = dice_for(datacenter.birth.seed, &format!("latency {}", datacenter.opens));
         Self {
-            time: VirtualTime::from(datacenter.now),
+            time,
             certificates,
             changed: Arc::default(),
             machines: Arc::default(),
@@ -219,11 +220,11 @@ impl Shared {
     }
 
     /// Runs a task until the host ends.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Finished ones are forgotten here, or a long rehearsal would keep them all.
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        tasks.spawn(task)
     }
 
     /// Why the log could not be written, if so.

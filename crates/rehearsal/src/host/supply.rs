@@ -1,6 +1,7 @@
 //! Time and randomness for whoever lives in the rehearsal.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use castle_model::time::Moment;
 use castle_wire::{Clock, Entropy};
@@ -19,31 +20,56 @@ const RSA_POOL: [&[u8]; 4] = [
     include_bytes!("../keys/rehearsal-only-4.der"),
 ];
 
-/// Virtual time: where the world rested, plus what tokio's clock has run since.
+/// Virtual time: where the world rested, plus what tokio's clock has run since, times the speed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VirtualTime {
     rested: u64,
     began: tokio::time::Instant,
+    speed: u32,
+    /// The time of day at the world's birth.
+    epoch: Moment,
 }
 
 impl VirtualTime {
     pub(super) fn from(rested: u64) -> Self {
-        Self { rested, began: tokio::time::Instant::now() }
+        Self { rested, began: tokio::time::Instant::now(), speed: 1, epoch: EPOCH }
+    }
+
+    /// Time for people outside of the rehearsal: it goes on from their time of day, at a speed.
+    pub(super) fn live(rested: u64, pace: Pace) -> Self {
+        let epoch = Moment(pace.now.0.saturating_sub(rested));
+        Self { speed: pace.speed.max(1), epoch, ..Self::from(rested) }
     }
 
     /// Milliseconds since the world's birth.
     pub(super) fn now(&self) -> u64 {
-        self.rested + u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        let elapsed = self.began.elapsed() * self.speed;
+        self.rested + u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// When tokio's clock will show a moment of the world.
     pub(super) fn instant(&self, at: u64) -> tokio::time::Instant {
-        self.began + std::time::Duration::from_millis(at.saturating_sub(self.rested))
+        self.began + self.real(Duration::from_millis(at.saturating_sub(self.rested)))
+    }
+
+    /// How long a length of the world's time is by tokio's clock; never shorter, or an effect would be early.
+    pub(super) fn real(&self, time: Duration) -> Duration {
+        let (time, speed) = (time.as_nanos(), u128::from(self.speed));
+        Duration::from_nanos(u64::try_from(time.div_ceil(speed)).unwrap_or(u64::MAX))
     }
 
     pub(super) fn moment(&self) -> Moment {
-        Moment(EPOCH.0 + self.now())
+        Moment(self.epoch.0 + self.now())
     }
+}
+
+/// How the time of a live datacenter runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The time of day outside, at which it begins.
+    pub now: Moment,
+    /// How many times faster than outside it runs.
+    pub speed: u32,
 }
 
 /// The time of day in the datacenter.

@@ -34,6 +34,13 @@ struct SystemExtensions {
 }
 
 impl Schematic {
+    /// A schematic that puts extensions into the image and changes nothing else.
+    #[must_use]
+    pub fn with(official_extensions: Vec<String>) -> Self {
+        let system_extensions = SystemExtensions { official_extensions };
+        Self { customization: Customization { extra_kernel_args: Vec::new(), system_extensions } }
+    }
+
     /// The extensions it puts into the image.
     #[must_use]
     pub fn extensions(&self) -> &[String] {

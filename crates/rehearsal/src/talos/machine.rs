@@ -13,6 +13,9 @@ const TALOS_PORT: u16 = 50_000;
 /// The port of the Kubernetes API server.
 const KUBERNETES_PORT: u16 = 6443;
 
+/// All ports that a machine may listen at.
+pub(super) const PORTS: [u16; 2] = [TALOS_PORT, KUBERNETES_PORT];
+
 /// What Talos' API does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

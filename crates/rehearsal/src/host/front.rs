@@ -1,0 +1,196 @@
+//! Puts a live datacenter on real sockets, so that programs that nobody here wrote can speak to it. Loopback only.
+//!
+//! A castle file whose endpoints, nodes and shared address lie in 127.0.0.0/8 makes these addresses real as they
+//! are: a machine's port is bound while the machine listens there, and refuses otherwise. Servers with names, and
+//! machines with other addresses, stay inside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::Host;
+use super::dial::{Found, find};
+use super::serve;
+use super::shared::Shared;
+
+/// Why a datacenter cannot be put on sockets.
+#[derive(Debug, Error)]
+pub enum FrontError {
+    /// An endpoint of the castle file is not of this machine alone.
+    #[error("{host} is not a loopback address: only 127.0.0.0/8 is served")]
+    NotLoopback {
+        /// The address.
+        host: Ipv4Addr,
+    },
+    /// A socket cannot be bound.
+    #[error("cannot listen at {socket}")]
+    Bind {
+        /// Which.
+        socket: SocketAddrV4,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// The sockets of a live datacenter. Dropping it closes them.
+pub struct Front {
+    open: Arc<Open>,
+    tasks: JoinSet<()>,
+}
+
+/// What the tasks of a front share.
+#[derive(Default)]
+struct Open {
+    sockets: Mutex<BTreeMap<SocketAddrV4, AbortHandle>>,
+    refused: Mutex<Option<FrontError>>,
+    changed: Notify,
+    closing: Arc<Notify>,
+}
+
+impl Front {
+    /// Binds the endpoints that have an address, and from then on the ports of machines as they come and go. Also
+    /// lets the datacenter's time run. Must be called on the runtime that the host was made on.
+    ///
+    /// # Errors
+    /// If an endpoint's address is not a loopback one, or cannot be bound.
+    pub async fn open(host: &Host) -> Result<Self, FrontError> {
+        let shared = host.shared.clone();
+        let endpoints: Vec<SocketAddrV4> = shared.read(|world| {
+            let endpoints = world.birth.endpoints.iter();
+            let socket = |host: &str, port| Some(SocketAddrV4::new(host.parse().ok()?, port));
+            endpoints.filter_map(|endpoint| socket(&endpoint.host, endpoint.port)).collect()
+        });
+        let mut front = Self { open: Arc::default(), tasks: JoinSet::new() };
+        for socket in &endpoints {
+            front.open.bind(&shared, *socket).await?;
+        }
+        front.open.follow(&shared, &endpoints).await;
+        let open = front.open.clone();
+        front.tasks.spawn(super::shared::drive(shared.clone()));
+        front.tasks.spawn(async move {
+            loop {
+                let changed = shared.machines_changed();
+                open.follow(&shared, &endpoints).await;
+                changed.await;
+            }
+        });
+        Ok(front)
+    }
+
+    /// The sockets that are bound now.
+    #[must_use]
+    pub fn sockets(&self) -> Vec<SocketAddrV4> {
+        self.open.sockets().keys().copied().collect()
+    }
+
+    /// The last machine's port that could not be bound, if any.
+    #[must_use]
+    pub fn refused(&self) -> Option<FrontError> {
+        self.open.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Waits until a socket is bound (or, if it is not wanted, gone).
+    pub async fn until(&self, socket: SocketAddrV4, wanted: bool) {
+        loop {
+            let changed = self.open.changed.notified();
+            if self.open.sockets().contains_key(&socket) == wanted {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Closes all sockets and the connections that came through them, and waits for it.
+    pub async fn stop(mut self) {
+        self.close();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn close(&mut self) {
+        self.tasks.abort_all();
+        for (_, listener) in std::mem::take(&mut *self.open.sockets()) {
+            listener.abort();
+        }
+        self.open.closing.notify_waiters();
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Open {
+    fn sockets(&self) -> std::sync::MutexGuard<'_, BTreeMap<SocketAddrV4, AbortHandle>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Binds what machines listen at and is not bound yet, and lets go what they do not listen at any more.
+    async fn follow(self: &Arc<Self>, shared: &Arc<Shared>, endpoints: &[SocketAddrV4]) {
+        let wanted: BTreeSet<SocketAddrV4> = shared
+            .read(|world| world.talos.sockets())
+            .into_iter()
+            .filter(|socket| socket.ip().is_loopback())
+            .chain(endpoints.iter().copied())
+            .collect();
+        let bound: BTreeSet<SocketAddrV4> = self.sockets().keys().copied().collect();
+        for socket in bound.difference(&wanted) {
+            if let Some(listener) = self.sockets().remove(socket) {
+                listener.abort();
+            }
+        }
+        for socket in wanted.difference(&bound) {
+            if let Err(error) = self.bind(shared, *socket).await {
+                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    async fn bind(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        socket: SocketAddrV4,
+    ) -> Result<(), FrontError> {
+        if !socket.ip().is_loopback() {
+            return Err(FrontError::NotLoopback { host: *socket.ip() });
+        }
+        let bind = TcpListener::bind(socket).await;
+        let listener = bind.map_err(|source| FrontError::Bind { socket, source })?;
+        let (open, task) = (self.clone(), shared.clone());
+        let handle = shared.spawn(async move {
+            // An accept that fails is the caller's bad luck; he comes again.
+            loop {
+                if let Ok((stream, _)) = listener.accept().await {
+                    open.serve(&task, socket, stream);
+                }
+            }
+        });
+        self.sockets().insert(socket, handle);
+        Ok(())
+    }
+
+    fn serve(&self, shared: &Arc<Shared>, socket: SocketAddrV4, stream: TcpStream) {
+        let Found::Target(target) = find(shared, &socket.ip().to_string(), socket.port()) else {
+            return;
+        };
+        // Small frames go back and forth; waiting for more of them only costs time.
+        drop(stream.set_nodelay(true));
+        let closing = self.closing.clone().notified_owned();
+        let connection = serve::connection(shared.clone(), target, stream);
+        shared.spawn(async move {
+            tokio::select! {
+                biased;
+                () = closing => {}
+                () = connection => {}
+            }
+        });
+    }
+}

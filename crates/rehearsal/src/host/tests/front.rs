@@ -1,0 +1,81 @@
+//! The datacenter on real sockets of this computer, met by a client that dials as anybody does.
+
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+use castle_talos::access::TalosAccess;
+use castle_talos::{Bundle, Talos, machine_config};
+use castle_wire::{BoxedStream, DialFuture};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::host::front::{Front, FrontError};
+use crate::testing::loopback;
+
+/// Dials for real.
+struct Tcp;
+
+impl Dialer for Tcp {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
+        Box::pin(
+            async move { Ok(Box::new(TcpStream::connect((host, port)).await?) as BoxedStream) },
+        )
+    }
+}
+
+/// A host at a hundredfold speed whose day is some day in 2027, and the world as somebody outside sees it.
+fn live(spec: &Spec) -> (Host, World) {
+    let now = castle_model::time::Moment(1_800_000_000_000);
+    let host = Host::live(spec, 5, Pace { now, speed: 100 }).unwrap();
+    let world = World { dialer: Arc::new(Tcp), ..host.world() };
+    (host, world)
+}
+
+async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), what).await.expect("it takes far too long")
+}
+
+#[tokio::test]
+async fn a_machine_is_configured_over_real_sockets_and_its_shared_address_comes() {
+    let spec = loopback(77, 1, 0);
+    let (host, world) = live(&spec);
+    let front = Front::open(&host).await.unwrap();
+    let (node, vip) = (spec.nodes[0].address, spec.network.vip);
+    let api = SocketAddrV4::new(node, 50_000);
+    assert!(TcpStream::connect(api).await.is_err(), "it boots first");
+    within(front.until(api, true)).await;
+    let bundle = Bundle::generate(&*world.entropy, &*world.clock).unwrap();
+    let blank = Talos::maintenance(&world, node).await.unwrap();
+    assert_eq!(blank.version().await.unwrap(), "v1.13.9");
+    assert_eq!(blank.extensions().await.unwrap(), ["iscsi-tools", "schematic"]);
+    let config = machine_config(&spec, &spec.nodes[0], &bundle, "376567988ad37013").unwrap();
+    blank.apply(&config).await.unwrap();
+    let access = TalosAccess::issue(&bundle, &*world.entropy, &*world.clock).unwrap();
+    within(async {
+        loop {
+            let started = match Talos::secure(&world, node, &access).await {
+                Ok(machine) => machine.bootstrap().await.is_ok(),
+                Err(_) => false,
+            };
+            if started {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        front.until(SocketAddrV4::new(vip, 6443), true).await;
+    })
+    .await;
+    assert!(front.refused().is_none());
+    assert!(front.sockets().iter().all(|socket| socket.ip().is_loopback()));
+    front.stop().await;
+    assert!(TcpStream::connect(api).await.is_err(), "all sockets are closed");
+}
+
+#[tokio::test]
+async fn an_address_that_others_could_reach_is_refused() {
+    let mut spec = spec(1, 0);
+    spec.platform.proxmox_mut().unwrap().endpoint = "https://192.168.1.5:8006".to_owned();
+    let (host, _) = live(&spec);
+    let Err(error) = Front::open(&host).await else { panic!("it opened") };
+    assert!(matches!(error, FrontError::NotLoopback { .. }), "{error}");
+}
