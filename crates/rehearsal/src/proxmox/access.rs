@@ -72,17 +72,19 @@ impl Access {
         if self.tokens.contains_key(&birth.token_id) {
             return;
         }
-        let user = user_of(&birth.token_id).to_owned();
-        let separated = user != ROOT;
-        let token = Token { secret: hashed(&birth.token_secret), separated };
-        self.tokens.insert(birth.token_id.clone(), token);
-        if separated {
-            for (place, privileges) in ROLE {
-                for who in [&user, &birth.token_id] {
-                    self.grant(&place.path(birth), who, privileges);
-                }
+        self.add_token(&birth.token_id, &birth.token_secret);
+        let user = user_of(&birth.token_id);
+        for (place, privileges) in ROLE.iter().filter(|_| user != ROOT) {
+            for who in [user, &birth.token_id] {
+                self.grant(&place.path(birth), who, privileges);
             }
         }
+    }
+
+    /// Adds a token: one of root is as mighty as its user, others have nothing of their own yet.
+    pub(super) fn add_token(&mut self, id: &str, secret: &str) {
+        let token = Token { secret: hashed(secret), separated: user_of(id) != ROOT };
+        self.tokens.insert(id.to_owned(), token);
     }
 
     /// Gives privileges at a path and below it.

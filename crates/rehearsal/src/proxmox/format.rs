@@ -19,8 +19,8 @@ const LABEL: &str = r"([a-zA-Z0-9]([a-zA-Z0-9\-]*[a-zA-Z0-9])?)";
 /// The words of the real function, with the line end that it has.
 pub(super) fn check(format: &str, value: &str) -> Result<(), String> {
     if let Some(single) = format.strip_suffix("-list") {
-        let pieces = value.split([';', ',', ' ', '\t', '\n', '\0']).filter(|p| !p.is_empty());
-        return pieces.map(|piece| check(single, piece)).collect();
+        let mut pieces = value.split([';', ',', ' ', '\t', '\n', '\0']).filter(|p| !p.is_empty());
+        return pieces.try_for_each(|piece| check(single, piece));
     }
     let looks = |fine: bool, what: &str| {
         says(fine, || format!("value does not look like a valid {what}\n"))

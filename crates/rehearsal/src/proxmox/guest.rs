@@ -161,7 +161,10 @@ impl Proxmox {
         let kind = request.parameters.get("type").map(String::as_str);
         let mut listed = Vec::new();
         if kind.is_none_or(|kind| kind == "node") {
-            listed.extend(self.shown_nodes(now));
+            listed.extend(self.shown_nodes(request, now).into_iter().map(|mut node| {
+                node["cgroup-mode"] = json!(2);
+                node
+            }));
         }
         if kind.is_none_or(|kind| kind == "vm") {
             let seen = |vmid: &u32| request.caller.may(&format!("/vms/{vmid}"), "VM.Audit");
@@ -170,6 +173,8 @@ impl Proxmox {
                 let sort = if guest.container { "lxc" } else { "qemu" };
                 let cores = shown.remove("cpus").unwrap_or(json!(1));
                 shown.insert("maxcpu".to_owned(), cores);
+                shown.insert("diskread".to_owned(), json!(0));
+                shown.insert("diskwrite".to_owned(), json!(0));
                 shown.insert("id".to_owned(), json!(format!("{sort}/{vmid}")));
                 shown.insert("type".to_owned(), json!(sort));
                 shown.insert("node".to_owned(), json!(guest.node.as_ref().unwrap_or(&self.node)));

@@ -89,9 +89,7 @@ impl Proxmox {
     pub(super) fn cloud_init(&self, vmid: u32) -> Result<Answer, Refusal> {
         let guest = self.guest(vmid).map_err(Refusal::failed)?;
         let goes_in = |name: &str| {
-            name.starts_with("ci")
-                || name.starts_with("ipconfig")
-                || matches!(name, "name" | "nameserver" | "searchdomain" | "sshkeys")
+            name.starts_with("ci") || matches!(name, "nameserver" | "searchdomain" | "sshkeys")
         };
         let listed: Vec<Value> = guest
             .config

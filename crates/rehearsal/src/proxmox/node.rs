@@ -19,8 +19,8 @@ impl Proxmox {
     }
 
     /// `GET /nodes`.
-    pub(super) fn list_nodes(&self, now: u64) -> Answer {
-        Answer::read(json!(self.shown_nodes(now)))
+    pub(super) fn list_nodes(&self, request: &Request, now: u64) -> Answer {
+        Answer::read(json!(self.shown_nodes(request, now)))
     }
 
     /// `GET /cluster/status`: a cluster has a name and a quorum, a single node only itself.
@@ -76,39 +76,32 @@ impl Proxmox {
         self.guests.values().filter_map(|guest| guest.node.as_deref()).collect()
     }
 
-    /// The nodes in lists.
-    pub(super) fn shown_nodes(&self, now: u64) -> Vec<Value> {
-        let mut nodes = vec![self.shown_node(now)];
-        nodes.extend(self.other_nodes().into_iter().map(|node| {
+    /// The nodes in lists, with figures for those who may audit them.
+    pub(super) fn shown_nodes(&self, request: &Request, now: u64) -> Vec<Value> {
+        let shown = |name: &str, online: bool| {
+            let status = if online { "online" } else { "offline" };
             json!({
-                "id": format!("node/{node}"), "node": node, "type": "node", "status": "online",
+                "id": format!("node/{name}"), "node": name, "type": "node", "status": status,
                 "level": "",
             })
-        }));
-        nodes
-    }
-
-    fn shown_node(&self, now: u64) -> Value {
-        if self.troubles.down {
-            return json!({
-                "id": format!("node/{}", self.node), "node": self.node, "type": "node",
-                "status": "offline", "level": "",
-            });
+        };
+        let mut own = shown(&self.node, !self.troubles.down);
+        let audited = request.caller.may(&format!("/nodes/{}", self.node), "Sys.Audit");
+        if let Some(own) = own.as_object_mut().filter(|_| audited && !self.troubles.down) {
+            for (key, value) in [
+                ("uptime", json!(now / 1000 + 3600)),
+                ("cpu", json!(0.02)),
+                ("maxcpu", json!(HOST_CORES)),
+                ("mem", json!(self.memory_used())),
+                ("maxmem", json!(HOST_MEMORY)),
+                ("disk", json!(8_u64 << 30)),
+                ("maxdisk", json!(STORAGE_SIZE)),
+            ] {
+                own.insert(key.to_owned(), value);
+            }
         }
-        json!({
-            "id": format!("node/{}", self.node),
-            "node": self.node,
-            "type": "node",
-            "status": "online",
-            "level": "",
-            "uptime": now / 1000 + 3600,
-            "cpu": 0.02,
-            "maxcpu": HOST_CORES,
-            "mem": self.memory_used(),
-            "maxmem": HOST_MEMORY,
-            "disk": 8_u64 << 30,
-            "maxdisk": STORAGE_SIZE,
-        })
+        let others = self.other_nodes().into_iter().map(|name| shown(name, true));
+        [own].into_iter().chain(others).collect()
     }
 
     /// What the host itself and the guests that run take of the memory.

@@ -81,10 +81,9 @@ impl Reader {
             }
             Some('[') => self.set(),
             Some('.') => Piece::Set { ranges: vec![('\n', '\n')], negated: true },
-            Some('^' | '$') => Piece::Edge,
             Some('\\') => one(escaped(self.next().unwrap_or('\\'))),
+            Some('^' | '$') | None => Piece::Edge,
             Some(plain) => one(vec![(plain, plain)]),
-            None => Piece::Edge,
         }
     }
 

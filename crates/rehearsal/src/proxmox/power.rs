@@ -96,6 +96,13 @@ impl Proxmox {
             {
                 return Err(format!("volume '{volid}' does not exist"));
             }
+            if name == "cicustom" {
+                let parts = Property::parse(text, None).map(|found| found.options);
+                let missing = |volid: &String| !self.volumes.contains_key(volid);
+                if let Some(volid) = parts.unwrap_or_default().into_values().find(missing) {
+                    return Err(format!("volume '{volid}' does not exist"));
+                }
+            }
             let bridge = Property::parse(text, Some("model"))
                 .ok()
                 .filter(|_| name.starts_with("net"))

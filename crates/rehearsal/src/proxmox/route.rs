@@ -66,7 +66,7 @@ impl Proxmox {
             ("GET", "/cluster/nextid") => self.next_id(request),
             ("GET", "/cluster/status") => Ok(self.cluster_status()),
             ("GET", "/cluster/tasks") => Ok(self.cluster_tasks(request)),
-            ("GET", "/nodes") => Ok(self.list_nodes(turn.now)),
+            ("GET", "/nodes") => Ok(self.list_nodes(request, turn.now)),
             ("GET", "/pools") => Self::list_pools(request),
             ("GET", "/pools/{poolid}") => Err(Self::no_pool(request)),
             other => Err(not_served(other)),

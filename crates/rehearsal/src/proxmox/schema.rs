@@ -240,7 +240,7 @@ impl Operation {
         all.extend(path.clone());
         let schema = schema();
         let sets = [&self.parameters, &schema.options];
-        let errors = schema.judge_all(&sets[..1 + usize::from(self.options)], &all);
+        let errors = schema.judge_all(&sets[..=usize::from(self.options)], &all);
         if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
     }
 }

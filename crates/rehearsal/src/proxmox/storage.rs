@@ -194,8 +194,8 @@ impl Proxmox {
         let wanted = |volume: &Volume| {
             volume.storage == name
                 && parameters.get("content").is_none_or(|kind| *kind == volume.content)
-                // Files belong to nobody and are listed whoever is asked about.
-                && (vmid.is_none() || volume.vmid.is_none() || volume.vmid == vmid)
+                // Files to import belong to nobody and are listed whoever is asked about.
+                && (vmid.is_none() || volume.vmid == vmid || volume.content == "import")
         };
         let listed: Vec<Value> = self
             .volumes

@@ -2,6 +2,7 @@
 
 mod life;
 mod privilege;
+mod recorded;
 mod trouble;
 mod words;
 
