@@ -1,11 +1,11 @@
 //! From what was read to a [`Spec`]: judges what concerns several blocks, then puts the spec together.
 
-use castle_model::Spec;
 use castle_model::name::check_label;
 use castle_model::spec::{
     EngineSpec, EscrowAfterDown, GitopsSpec, MachinesSpec, NetworkingSpec, PlatformSpec,
     ProxmoxSpec, Role, SecretRef, SecretsSpec, StorageSpec, TokenSpec, Trust, Version,
 };
+use castle_model::{Lock, Spec};
 
 use crate::Sources;
 use crate::convert::Located;
@@ -45,6 +45,7 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         gitops: gitops(castle.block("gitops"))?,
         layers,
         deadlines,
+        lock: Lock::default(),
     })
 }
 
