@@ -38,12 +38,11 @@ impl Door for Still {
 }
 
 fn admin() -> Option<Peer> {
-    peer(&["os:admin"])
+    Some(peer("os:admin"))
 }
 
-fn peer(organizations: &[&str]) -> Option<Peer> {
-    let organizations = organizations.iter().map(|&name| name.to_owned()).collect();
-    Some(Peer { common_name: String::new(), organizations })
+fn peer(organization: &str) -> Peer {
+    Peer { common_name: String::new(), organizations: vec![organization.to_owned()] }
 }
 
 /// A machine in maintenance mode, or configured and not bootstrapped.
@@ -162,7 +161,7 @@ async fn roles_come_from_the_certificate() {
         for name in ["Version", "Reboot", "Bootstrap"] {
             let path = format!("/machine.MachineService/{name}");
             let (door, _) = machine(Mode::Configured);
-            codes.push(outcome(ask(&door, (421, listen, peer(&[role])), &path, &[])).await.0);
+            codes.push(outcome(ask(&door, (421, listen, Some(peer(role))), &path, &[])).await.0);
         }
         codes
     };
@@ -174,7 +173,7 @@ async fn roles_come_from_the_certificate() {
     assert_eq!(codes("system:masters").await, [no, no, no]);
     // A reader may not configure a machine that has a config.
     let path = "/machine.MachineService/ApplyConfiguration";
-    let got = outcome(ask(&door, (421, listen, peer(&["os:reader"])), path, &[])).await;
+    let got = outcome(ask(&door, (421, listen, Some(peer("os:reader"))), path, &[])).await;
     assert_eq!(got.0, Code::PermissionDenied);
 }
 
