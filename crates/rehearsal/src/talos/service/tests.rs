@@ -37,8 +37,8 @@ impl Door for Still {
     }
 }
 
-fn admin() -> Option<Peer> {
-    Some(peer("os:admin"))
+fn admin() -> Peer {
+    peer("os:admin")
 }
 
 fn peer(organization: &str) -> Peer {
@@ -102,7 +102,7 @@ async fn every_method_answers_as_a_real_machine_did() {
             let Some((code, words)) = method.recorded(mode) else { continue };
             // A call may change the machine, so each one gets its own.
             let (door, listen) = machine(mode);
-            let who = (421, listen, admin().filter(|_| mode == Mode::Configured));
+            let who = (421, listen, (mode == Mode::Configured).then(admin));
             let got = outcome(ask(&door, who, method.path, &[])).await;
             if code == Code::Ok && !method.is_emulated() {
                 assert_eq!(got.0, Code::Unimplemented, "{}", method.path);
@@ -127,7 +127,7 @@ async fn every_method_answers_as_a_real_machine_did() {
 async fn unknown_services_and_methods_are_not_implemented() {
     for mode in [Mode::Maintenance, Mode::Configured] {
         let (door, listen) = machine(mode);
-        let ask = |path: &'static str| outcome(ask(&door, (421, listen, admin()), path, &[]));
+        let ask = |path: &'static str| outcome(ask(&door, (421, listen, Some(admin())), path, &[]));
         let refusal = |text: &str| (Code::Unimplemented, text.to_owned());
         assert_eq!(
             ask("/grpc.health.v1.Health/Check").await,
@@ -180,7 +180,7 @@ async fn roles_come_from_the_certificate() {
 #[tokio::test(start_paused = true)]
 async fn a_director_sends_on_by_its_metadata() {
     let (door, listen) = machine(Mode::Configured);
-    let who = (421, listen, admin());
+    let who = (421, listen, Some(admin()));
     let version = "/machine.MachineService/Version";
     let (first, worker, nobody) = ("192.168.1.211", "192.168.1.214", "192.168.1.99");
     let told = async |who: &(u32, Listen, Option<Peer>), path: &str, nodes: &[(&str, &str)]| {
@@ -227,7 +227,7 @@ async fn a_director_sends_on_by_its_metadata() {
         )
     );
     // A worker has no certificate to call others with.
-    let worker_caller = (431, Listen::Secure { vmid: 431 }, admin());
+    let worker_caller = (431, Listen::Secure { vmid: 431 }, Some(admin()));
     let forwarding = (Code::PermissionDenied, "no request forwarding".to_owned());
     assert_eq!(code(&worker_caller, version, &[("node", first)]).await, forwarding);
     assert_eq!(code(&worker_caller, version, &[("nodes", first)]).await, forwarding);
