@@ -110,14 +110,7 @@ fn inside_the_namespace() {
     let kube = run(&["kubeconfig"]).ends(0);
     assert!(kube.out.contains("server: https://127.0.1.210:6443"), "{}", kube.out);
     run(&["machineconfig", "cp-01"]).ends(0);
-    let wrong = text.replacen(
-        "platform \"proxmox\" {",
-        &pin.replace(&datacenter.fingerprint[..4], "0000"),
-        1,
-    );
-    castle.write("wrong.hcl", &wrong);
-    let said = run(&["-f", "wrong.hcl", "--state", "wrong", "up"]).ends(1);
-    assert!(said.out.contains("fingerprint"), "{}", said.out);
+    untrusted(&castle, &text, &datacenter, &run);
     run(&["down", "--yes"]).ends(0);
     let left = datacenter.stop();
     assert!(left.proxmox.guests.is_empty(), "{:?}", left.proxmox);
@@ -127,6 +120,18 @@ fn inside_the_namespace() {
         "{:?}",
         left.secrets
     );
+}
+
+/// A server that shows another certificate than the castle file pins gets nothing, and the line to add is told.
+fn untrusted(castle: &Context, text: &str, datacenter: &Datacenter, run: &dyn Fn(&[&str]) -> Said) {
+    let other = "ab".repeat(32);
+    let pin = format!("platform \"proxmox\" {{\n    fingerprint = \"{other}\"");
+    castle.write("wrong.hcl", &text.replacen("platform \"proxmox\" {", &pin, 1));
+    run(&["-f", "wrong.hcl", "--state", "wrong", "up"]).ends(1);
+    let said = run(&["-f", "wrong.hcl", "plan"]).ends(1);
+    let line = said.err.split_once("fingerprint = \"").unwrap_or_default().1;
+    let line = line.replace(':', "").to_lowercase();
+    assert!(line.starts_with(&datacenter.fingerprint), "{}", said.err);
 }
 
 /// The rehearsal's servers on real sockets, on a thread of their own.
