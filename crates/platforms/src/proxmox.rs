@@ -21,6 +21,7 @@ pub mod image;
 pub mod inventory;
 pub mod mark;
 pub mod preflight;
+pub mod privileges;
 mod shape;
 mod strays;
 mod task;
