@@ -25,6 +25,8 @@ pub mod privileges;
 mod shape;
 mod strays;
 mod task;
+#[cfg(test)]
+mod tests;
 pub mod vm;
 pub mod wanted;
 

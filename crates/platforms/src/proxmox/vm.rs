@@ -207,7 +207,11 @@ impl Vm {
             Seen::Ours(..) | Seen::InTheMaking => {}
         }
         let removing = client.delete_vm(self.host(), vmid).await.map_err(self.failed("remove"))?;
-        task::follow(cx, client, &removing, &what).await?;
+        match task::follow(cx, client, &removing, &what).await {
+            // An earlier call whose answer was lost has removed it.
+            Err(failure) if failure.class == Class::Gone => {}
+            outcome => outcome?,
+        }
         self.nothing_left(client).await
     }
 

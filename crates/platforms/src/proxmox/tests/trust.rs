@@ -1,0 +1,31 @@
+//! The host's certificate: believed by its fingerprint or its authority, or the line to add is shown.
+
+use super::super::inventory_id;
+use super::*;
+
+/// Fingerprints of certificates that are made anew for each world.
+fn masked(text: &str, fingerprint: &str) -> String {
+    let pairs: Vec<String> = fingerprint
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| String::from_utf8_lossy(pair).to_uppercase())
+        .collect();
+    text.replace(&pairs.join(":"), "F1:…")
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_contact_shows_the_fingerprint_and_the_line_to_add() {
+    let mut said = Vec::new();
+    for pinned in [false, true] {
+        let mut bench = Bench::new(1);
+        let right = bench.host.proxmox_fingerprint().unwrap();
+        // Another authority, as the system's are to a Proxmox that has made its own.
+        let other = Trust::Authority(bench.life.bundle.kubernetes.certificate.clone());
+        let wrong = Trust::Fingerprint("ab".repeat(32));
+        bench.spec.platform.proxmox_mut().unwrap().trust = if pinned { wrong } else { other };
+        let run = bench.up().await;
+        assert_eq!(run.report.failures.len(), 1);
+        said.push(masked(&told(&inventory_id(), &run.report.failures[&inventory_id()]), &right));
+    }
+    insta::assert_snapshot!(said.join("\n"), @"");
+}
