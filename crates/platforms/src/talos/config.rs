@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
-use castle_model::spec::NodeSpec;
+use castle_model::spec::{NodeSpec, SecretRef};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_talos::{Presence, Talos, machine_config};
 
 use super::Realm;
-use crate::handed::LIFE;
+use crate::handed::{LIFE, SECRETS};
 use crate::proxmox::image::schematic;
 
 /// The step of one node.
@@ -39,8 +39,13 @@ impl Config {
         let spec = self.realm.spec();
         let life = cx.outputs().get(&LIFE)?;
         let schematic = schematic(spec.platform.extensions())?;
-        let config = machine_config(spec, &self.node, &life.bundle, &schematic.id())?;
-        let applied = talos.apply(&config).await.map_err(|error| self.failed(&error))?;
+        let values = cx.outputs().get(&SECRETS)?;
+        let secrets = |key: &SecretRef| values.get(key).cloned();
+        let config = machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)?;
+        for warning in &config.warnings {
+            cx.notice(warning.clone());
+        }
+        let applied = talos.apply(&config.text).await.map_err(|error| self.failed(&error))?;
         for warning in &applied.warnings {
             cx.notice(format!("{} says: {warning}", self.node.name));
         }

@@ -139,7 +139,7 @@ impl Download {
 }
 
 /// The check sum of what is behind an address of the factory.
-fn sum(url: &str) -> String {
+pub(super) fn sum(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let path = rest.find('/').map_or("", |at| &rest[at..]);
     hex::encode(Sha256::digest(image_bytes(path)))
