@@ -54,9 +54,9 @@ pub struct Failure {
     pub what: String,
     /// Why it failed, in the other side's words where there are any.
     pub why: String,
-    /// Everything that is wrong, where several things are.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    /// Everything that is wrong, where several things are. A slice, because failures are passed by value everywhere.
+    #[serde(default, skip_serializing_if = "<[Finding]>::is_empty")]
+    pub findings: Box<[Finding]>,
     /// What was seen last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
@@ -95,7 +95,7 @@ impl Failure {
     #[must_use]
     pub fn new(class: Class, what: impl Into<String>, why: impl Into<String>) -> Self {
         let (what, why) = (what.into(), why.into());
-        Self { class, what, why, findings: Vec::new(), evidence: None, hint: None }
+        Self { class, what, why, findings: Box::default(), evidence: None, hint: None }
     }
 
     /// A failure that only a defect of castle can cause.
@@ -108,7 +108,7 @@ impl Failure {
     /// Adds everything that is wrong.
     #[must_use]
     pub fn findings(mut self, findings: Vec<Finding>) -> Self {
-        self.findings = findings;
+        self.findings = findings.into_boxed_slice();
         self
     }
 

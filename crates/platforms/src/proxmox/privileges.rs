@@ -2,7 +2,6 @@
 //! rehearsal, which gives its token exactly these.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use castle_model::{Failure, Finding};
 use castle_proxmox::Proxmox;
@@ -170,40 +169,57 @@ fn path(spec: &Wanted, place: Place) -> String {
     place.path(&platform.storage, &platform.image_storage, &platform.node)
 }
 
+/// How the reference page begins.
+const PAGE: &str = "<!-- Written by `cargo xtask docs` from the table in crates/platforms/src/proxmox/privileges.rs. -->
+
+# Least privileges on Proxmox
+
+castle speaks to Proxmox with an API token. These privileges are all that it needs; each is used, and the rehearsal's token has
+exactly these. `castle up` asks for them before anything is made and names each one that is missing.
+
+| path | privilege | needed to |
+|---|---|---|
+";
+
+/// What it says between its table and its commands.
+const COMMANDS: &str = "
+`DISKS` is the castle file's `storage`, `IMAGES` its `image_storage`, `NODE` its `node`. Where one storage is both, it gets
+both roles: `--roles CastleDisks,CastleImages`.
+
+## Commands
+
+To be run once, as root on the host. A token with privilege separation has only what both it and its user were given, so every
+role is granted twice. `pveum user token add` shows the token's secret, once.
+
+```sh
+";
+
+/// How it ends.
+const END: &str = "```
+
+The token's name is then `castle@pve!castle`. Where bridges belong to another zone than `localnetwork`, that zone's path
+takes its place.
+";
+
 /// The reference page.
 #[must_use]
 pub fn page() -> String {
-    let mut page = "<!-- Written by `cargo xtask docs` from the table in crates/platforms/src/proxmox/privileges.rs. -->\n\n\
-        # Least privileges on Proxmox\n\n\
-        castle speaks to Proxmox with an API token. These privileges are all that it needs; each is used, and the rehearsal's token has\n\
-        exactly these. `castle up` asks for them before anything is made and names each one that is missing.\n\n\
-        | path | privilege | needed to |\n|---|---|---|\n"
-        .to_owned();
-    let paths = |place: Place| place.path("DISKS", "IMAGES", "NODE");
-    for need in NEEDS {
-        let row =
-            writeln!(page, "| `{}` | `{}` | {} |", paths(need.place), need.privilege, need.why);
-        row.expect("text can be written");
-    }
-    page += "\n`DISKS` is the castle file's `storage`, `IMAGES` its `image_storage`, `NODE` its `node`. Where one storage is both, it gets\n\
-        both roles: `--roles CastleDisks,CastleImages`.\n\n\
-        ## Commands\n\n\
-        To be run once, as root on the host. A token with privilege separation has only what both it and its user were given, so every\n\
-        role is granted twice. The last command shows the token's secret; it is not shown again.\n\n```sh\n";
-    for place in Place::ALL {
+    let path = |place: Place| place.path("DISKS", "IMAGES", "NODE");
+    let row =
+        |need: &Need| format!("| `{}` | `{}` | {} |\n", path(need.place), need.privilege, need.why);
+    let role = |place: Place| {
         let names: Vec<&str> = place.privileges().map(|need| need.privilege).collect();
-        let privileges = names.join(",");
-        page += &format!("pveum role add {} --privs {privileges}\n", place.role());
-    }
-    page += "pveum user add castle@pve\npveum user token add castle@pve castle --privsep 1\n";
-    for place in Place::ALL {
-        let (path, role) = (paths(place), place.role());
-        page += &format!("pveum acl modify {path} --roles {role} --users castle@pve\n");
-        page += &format!("pveum acl modify {path} --roles {role} --tokens 'castle@pve!castle'\n");
-    }
-    page += "```\n\nThe token's name is then `castle@pve!castle`. Where bridges belong to another zone than `localnetwork`, that zone's path\n\
-        takes its place.\n";
-    page
+        format!("pveum role add {} --privs {}\n", place.role(), names.join(","))
+    };
+    let grant = |place: Place| {
+        let command = format!("pveum acl modify {} --roles {}", path(place), place.role());
+        format!("{command} --users castle@pve\n{command} --tokens 'castle@pve!castle'\n")
+    };
+    let rows: String = NEEDS.iter().map(row).collect();
+    let roles: String = Place::ALL.into_iter().map(role).collect();
+    let token = "pveum user add castle@pve\npveum user token add castle@pve castle --privsep 1\n";
+    let grants: String = Place::ALL.into_iter().map(grant).collect();
+    [PAGE, &rows, COMMANDS, &roles, token, &grants, END].concat()
 }
 
 #[cfg(test)]

@@ -275,10 +275,10 @@ impl Step for Vm {
         }
         let found = difference(&self.site.spec, &self.node, &config);
         if !found.fixed.is_empty() {
-            return match self.may_be_replaced().await {
-                true => Ok(Observed::stale(found.words())),
-                false => Err(self.unfit(&found)),
-            };
+            if self.may_be_replaced().await {
+                return Ok(Observed::stale(found.words()));
+            }
+            return Err(self.unfit(&found));
         }
         if !found.is_empty() {
             return Ok(Observed::wrong(found.words()));

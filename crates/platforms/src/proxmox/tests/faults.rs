@@ -106,7 +106,11 @@ async fn a_token_without_anything_is_told_everything() {
     let run = bench.up().await;
     let failure = &run.report.failures[&inventory_id()];
     assert_eq!(failure.findings.len(), NEEDS.len());
-    insta::assert_snapshot!(told(&inventory_id(), failure).lines().take(3).collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(told(&inventory_id(), failure).lines().take(3).collect::<Vec<_>>().join("\n"), @r"
+    platform/inventory (denied): list the guests of https://pve.lan:8006: the token has no VM.Audit on /vms, so Proxmox would hide guests from us
+      finding: privileges at /vms: the token lacks VM.Allocate, which is needed to make VMs and remove them; on the host: pveum role modify CastleGuests --append 1 --privs VM.Allocate; pveum acl modify /vms --roles CastleGuests --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
+      finding: privileges at /vms: the token lacks VM.Audit, which is needed to see guests, their settings and their state; without it Proxmox hides them; on the host: pveum role modify CastleGuests --append 1 --privs VM.Audit; pveum acl modify /vms --roles CastleGuests --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +121,10 @@ async fn a_token_that_is_revoked_on_the_way_ends_the_run_at_once() {
     let began = Instant::now();
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(10), "a refusal was tried again");
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/inventory (denied): list the guests of https://pve.lan:8006: Proxmox answers 401: Authentication failed!
+      hint: the token's name or secret is wrong, or the token has expired or was removed
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +151,18 @@ async fn what_fails_in_a_task_is_named() {
         let upid = |line: &&str| !line.starts_with("  seen: UPID:");
         told.push(run.told().lines().filter(upid).collect::<Vec<_>>().join("\n"));
     }
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r"
+    platform/image (gone): fetch the image of Talos 1.13.9 to local: the task failed: download failed: exit code 8
+      hint: the server behind the URL has no such file: compare the version and the schematic
+    platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - lvcreate 'pve/vm-421-disk-1' error: Cannot create new thin volume, free space in thin pool pve/data reached threshold.
+      hint: make room on the storage, or name another one in the castle file
+    platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
+      hint: make room on the storage, or name another one in the castle file
+    platform/vm/cp-01 (invalid): grow scsi0 of VM 421 (cp-01) on pve: the task failed: shrinking disks is not supported
+      hint: disks never shrink: put the size in the castle file back
+    platform/vm/cp-01 (invalid): start VM 421 (cp-01) on pve: the task failed: bridge 'vmbr0' does not exist
+      hint: compare `bridge` with the networks of the node
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,7 +190,11 @@ async fn a_task_that_never_ends_is_left_at_the_deadline_and_found_again() {
     let began = Instant::now();
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(330), "{:?}", began.elapsed());
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/vm/worker-01 (transient): wait for create VM 431 (worker-01) on pve: not so after 4:59
+      seen: Proxmox' task qmcreate is running
+      hint: run the same command again to go on from here; `deadlines` in the castle file gives it more time
+    ");
     let before = bench.mutations();
     let again = bench.up().await;
     assert_eq!(again.report.failures.len(), 1, "{}", again.told());
@@ -188,7 +210,13 @@ async fn a_task_that_says_it_has_made_what_is_not_there_is_not_believed() {
         let run = bench.up().await;
         told.push(run.told());
     }
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r"
+    platform/image (gone): fetch the image of Talos 1.13.9 to local: the task ended well, and the file is not on the storage
+      hint: look at the log of the download task in Proxmox; then run the same command again
+    platform/vm/worker-01 (transient): wait for VM 431 (worker-01) on pve to run: not so after 4:55
+      seen: it is switched off
+      hint: run the same command again to go on from here; `deadlines` in the castle file gives it more time
+    ");
     // A VM that is not there is simply made.
     let mut bench = Bench::new(9);
     bench.cause(ProxmoxTrouble::TaskLies { kind: "qmcreate".into() });
@@ -212,7 +240,10 @@ async fn a_number_that_is_taken_in_a_race_is_named_by_whose_it_is() {
     bench.cause(ProxmoxTrouble::Overtaken { vmid: 421 });
     let run = bench.up().await;
     assert!(!run.told().contains("already exists"), "{}", run.told());
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/vm/cp-01 (conflict): make VM 421 (cp-01) on pve: it is not ours: `faster` (no tags): it bears no mark of a castle
+      hint: choose another vmid in the castle file, or move that guest away
+    ");
     let guests = bench.inventory().proxmox.guests;
     assert_eq!((guests[0].name.as_str(), guests[0].running), ("faster", false));
 }
@@ -232,7 +263,12 @@ async fn guests_of_others_at_our_numbers_are_named_and_left_alone() {
     bench.cause(ProxmoxTrouble::ForeignContainer { vmid: 431, name: "dns".into(), running });
     let before = bench.inventory();
     let run = bench.up().await;
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/preflight (conflict): check the host pve and the addresses: 2 things stand in the way
+      finding: number 421 of cp-01: it is taken by VM `web` on pve2, tagged prod, web: it bears no mark of a castle; choose another vmid in the castle file, or move that guest away
+      finding: number 431 of worker-01: it is taken by container `dns` on pve; choose another vmid in the castle file, or move that guest away
+      hint: nothing was made yet: mend what is named, then run the same command again
+    ");
     assert_eq!(bench.inventory(), before);
     let run = bench.down().await;
     assert!(run.is_done(), "{}", run.told());
@@ -244,7 +280,11 @@ async fn a_node_that_is_down_is_named() {
     let mut bench = Bench::new(13);
     bench.cause(ProxmoxTrouble::NodeDown);
     let run = bench.up().await;
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/preflight (conflict): check the host pve and the addresses: one thing stands in the way
+      finding: node pve: it is offline; bring it back, then try again
+      hint: nothing was made yet: mend what is named, then run the same command again
+    ");
     bench.cause(ProxmoxTrouble::NodeBack);
     assert!(bench.up().await.is_done());
 }
@@ -260,7 +300,11 @@ async fn a_host_that_does_not_answer_is_named() {
         assert!(began.elapsed() < Duration::from_mins(2), "{:?}", began.elapsed());
         said.push(run.told());
     }
-    insta::assert_snapshot!(said.join("\n"), @"");
+    insta::assert_snapshot!(said.join("\n"), @r"
+    platform/inventory (invalid): list the guests of https://nobody.lan:8006: GET https://nobody.lan:8006/api2/json/access/permissions: no connection: cannot connect to nobody.lan:8006: failed to lookup address information: Name or service not known
+      hint: compare the name with the castle file; if it is right, this computer's DNS does not know it: `getent hosts nobody.lan` asks it
+    platform/inventory (transient): list the guests of https://pve.lan:8007: GET https://pve.lan:8007/api2/json/access/permissions: no connection: cannot connect to pve.lan:8007: Connection refused
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +313,10 @@ async fn a_vm_that_somebody_protected_is_not_even_switched_off() {
     let (option, value) = ("protection".to_owned(), Some("1".to_owned()));
     bench.cause(ProxmoxTrouble::Edited { vmid: 421, option: option.clone(), value });
     let run = bench.down().await;
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/vm/cp-01 (conflict): remove VM 421 (cp-01) on pve: somebody has protected it in Proxmox, so it was not even switched off
+      hint: if it may really go, take the protection off (qm set 421 --protection 0), then run the same command again
+    ");
     let guests = bench.inventory().proxmox.guests;
     assert_eq!(guests.iter().map(|g| (g.vmid, g.running)).collect::<Vec<_>>(), [(421, true)]);
     bench.cause(ProxmoxTrouble::Edited { vmid: 421, option, value: None });
@@ -298,7 +345,12 @@ async fn a_making_that_died_is_told_from_one_that_goes_on() {
     let began = Instant::now();
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(20), "nobody will ever finish it");
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/preflight (conflict): check the host pve and the addresses: 2 things stand in the way
+      finding: number 421 of cp-01: it is taken by VM `VM 421` on pve: whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock 421, then qm destroy 421 --purge; choose another vmid in the castle file, or move that guest away
+      finding: number 431 of worker-01: it is taken by VM `VM 431` on pve: whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock 431, then qm destroy 431 --purge; choose another vmid in the castle file, or move that guest away
+      hint: nothing was made yet: mend what is named, then run the same command again
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,7 +358,11 @@ async fn a_disk_of_an_earlier_vm_is_neither_used_nor_removed() {
     let mut bench = Bench::new(17);
     bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local-lvm".into() });
     let run = bench.up().await;
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/preflight (conflict): check the host pve and the addresses: one thing stands in the way
+      finding: number 421 of cp-01: the disk local-lvm:vm-421-disk-9 of an earlier VM lies there, and no VM has it; if nobody needs it, remove it on the host (pvesm free local-lvm:vm-421-disk-9), or choose another vmid
+      hint: nothing was made yet: mend what is named, then run the same command again
+    ");
     assert_eq!(bench.mutations(), 0);
     assert_eq!(bench.inventory().proxmox.volumes.len(), 1);
 }
@@ -318,7 +374,12 @@ async fn a_full_storage_is_found_before_anything_is_made() {
         bench.cause(ProxmoxTrouble::StorageFull { storage: storage.to_owned(), full: true });
     }
     let run = bench.up().await;
-    insta::assert_snapshot!(run.told(), @"");
+    insta::assert_snapshot!(run.told(), @r"
+    platform/preflight (conflict): check the host pve and the addresses: 2 things stand in the way
+      finding: storage local-lvm on pve: 2600 MiB are needed at once, 0 MiB are left; make room there, or name another storage
+      finding: storage local on pve: 512 MiB are needed at once, 0 MiB are left; make room there, or name another storage
+      hint: nothing was made yet: mend what is named, then run the same command again
+    ");
     let failure = &run.report.failures[&preflight_id()];
     assert_eq!((failure.class, bench.mutations()), (Class::Conflict, 0));
     assert!(run.report.not_run.contains_key(&image_id()));

@@ -27,5 +27,10 @@ async fn first_contact_shows_the_fingerprint_and_the_line_to_add() {
         assert_eq!(run.report.failures.len(), 1);
         said.push(masked(&told(&inventory_id(), &run.report.failures[&inventory_id()]), &right));
     }
-    insta::assert_snapshot!(said.join("\n"), @"");
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    platform/inventory (denied): list the guests of https://pve.lan:8006: GET https://pve.lan:8006/api2/json/access/permissions: no connection: the TLS handshake with pve.lan:8006 failed: nobody who is known here has signed its certificate (fingerprint F1:…)
+      hint: compare the fingerprint with the one that the host shows (node, System, Certificates; or there: openssl x509 -in /etc/pve/local/pve-ssl.pem -noout -fingerprint -sha256); if they are equal, write in platform "proxmox": fingerprint = "F1:…"
+    platform/inventory (denied): list the guests of https://pve.lan:8006: GET https://pve.lan:8006/api2/json/access/permissions: no connection: the TLS handshake with pve.lan:8006 failed: the certificate has the fingerprint F1:…, not the pinned AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB: somebody else answers, or it was renewed
+      hint: compare the fingerprint with the one that the host shows (node, System, Certificates; or there: openssl x509 -in /etc/pve/local/pve-ssl.pem -noout -fingerprint -sha256); if they are equal, write in platform "proxmox": fingerprint = "F1:…"
+    "#);
 }
