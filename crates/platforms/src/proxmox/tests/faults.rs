@@ -304,6 +304,7 @@ async fn a_host_that_does_not_answer_is_named() {
     platform/inventory (invalid): list the guests of https://nobody.lan:8006: GET https://nobody.lan:8006/api2/json/access/permissions: no connection: cannot connect to nobody.lan:8006: failed to lookup address information: Name or service not known
       hint: compare the name with the castle file; if it is right, this computer's DNS does not know it: `getent hosts nobody.lan` asks it
     platform/inventory (transient): list the guests of https://pve.lan:8007: GET https://pve.lan:8007/api2/json/access/permissions: no connection: cannot connect to pve.lan:8007: Connection refused
+      hint: is the server up, and is that its port? a firewall may stand in between
     ");
 }
 

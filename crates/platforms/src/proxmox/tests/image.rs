@@ -101,7 +101,7 @@ async fn the_image_goes_with_the_last_castle() {
     let run = bench.down().await;
     assert!(run.is_done(), "{}", run.told());
     assert_eq!(bench.inventory().proxmox.files.len(), 1);
-    insta::assert_snapshot!(bench.notices(), @"");
+    insta::assert_snapshot!(bench.notices(), @r"image local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2 stays: it is shared with other castles (green)");
     let mut alone = Bench::raised(5).await;
     assert!(alone.down().await.is_done());
     assert_eq!(alone.inventory().proxmox.files, [""; 0]);
