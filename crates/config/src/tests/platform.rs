@@ -239,11 +239,12 @@ fn patches_are_read_and_judged() {
 
 #[test]
 fn a_patch_that_multiplies_itself_is_refused_at_once() {
-    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for n in 1..30 {
+    let nine = |n: usize| {
         let last = format!("*a{}", n - 1);
-        bomb += &format!("a{n}: &a{n} [{}]\n", [last.as_str(); 9].join(", "));
-    }
+        format!("a{n}: &a{n} [{}]\n", [last.as_str(); 9].join(", "))
+    };
+    let first = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    let bomb: String = std::iter::once(first).chain((1..30).map(nine)).collect();
     check_iron(&[(PATCH, &format!("text = <<EOT\n{bomb}EOT"), &["C0902"])]);
 }
 
