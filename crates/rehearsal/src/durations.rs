@@ -76,8 +76,6 @@ pub enum Process {
     ApiServer,
     /// From an API server that answers to the registered node.
     Register,
-    /// From the registered node to a machine that is content.
-    MachineReady,
     /// From the registered node to its network.
     NodeNetwork,
     /// From the node's network to Ready.
@@ -120,7 +118,6 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::ControlPlanePull, "control-plane-pull", (3000, 8000, 20_000)),
     (Process::ApiServer, "api-server", (3000, 5000, 10_000)),
     (Process::Register, "register", (500, 1500, 4000)),
-    (Process::MachineReady, "machine-ready", (7000, 18_000, 42_000)),
     (Process::NodeNetwork, "node-network", (5000, 12_000, 30_000)),
     (Process::NodeReady, "node-ready", (2000, 6000, 12_000)),
     (Process::Reset, "reset", (3000, 6000, 12_000)),

@@ -95,7 +95,6 @@ impl Talos {
                 self.register(turn);
             }
             Milestone::Node => self.node(turn, vmid),
-            Milestone::Ready => machine.running.ready = true,
         }
     }
 
@@ -233,6 +232,5 @@ impl Talos {
             data_disk: machine.facts.data_disk_gib.is_some(),
             extensions: machine.facts.extensions.clone(),
         });
-        self.later(turn, vmid, Process::MachineReady, Milestone::Ready);
     }
 }
