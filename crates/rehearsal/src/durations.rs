@@ -34,6 +34,8 @@ pub enum Process {
     Boot,
     /// A machine that is asked to goes down: pods and services stop.
     Goodbye,
+    /// The services stop.
+    Stopping,
     /// Everything has stopped, and the API still stands.
     Deaf,
     /// After an accepted config the old listener still stands for this long.
@@ -97,6 +99,7 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::ImageDownload, "image-download", (3000, 8000, 20_000)),
     (Process::Boot, "boot", (8000, 14_000, 25_000)),
     (Process::Goodbye, "goodbye", (1500, 4000, 8000)),
+    (Process::Stopping, "stopping", (300, 600, 1200)),
     (Process::Deaf, "deaf", (1500, 2000, 2500)),
     (Process::ListenerLingers, "listener-lingers", (40, 60, 90)),
     (Process::ListenerSwap, "listener-swap", (21, 60, 107)),

@@ -117,6 +117,8 @@ pub enum Milestone {
     Booted,
     /// What was to be done before going down is done.
     Goodbye,
+    /// Everything has stopped but the API.
+    Deaf,
     /// Everything has stopped.
     Down,
 }

@@ -89,6 +89,7 @@ impl Talos {
             Milestone::KubeletFailed => machine.running.kubelet_failed = true,
             Milestone::Booted => machine.running.booted = true,
             Milestone::Goodbye => self.goodbye(turn, vmid),
+            Milestone::Deaf => self.deafen(turn, vmid),
             Milestone::Down => self.down(turn, vmid),
             Milestone::ApiServer => {
                 machine.running.api_server = true;
