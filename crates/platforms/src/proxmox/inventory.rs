@@ -134,7 +134,10 @@ async fn sort(
                 .insert(vmid, format!("{described}, ours, but not on {}", spec.platform.node));
         }
         Owner::Castle(mark) => {
-            found.ours.insert(vmid, Ours { mark, running: guest.status == "running" });
+            // The list of the cluster is late by some seconds; the node itself knows.
+            let status = client.vm_status(&guest.node, vmid).await;
+            let status = status.map_err(|e| e.failure(format!("look at VM {vmid}")))?;
+            found.ours.insert(vmid, Ours { mark, running: status.status == "running" });
         }
         // The mark comes with the rest of the configuration, at the end of the task.
         Owner::Somebody { .. } if config.lock() == Some("create") => found.unfinished.push(vmid),
