@@ -70,7 +70,7 @@ async fn every_call_of_the_client_passes_the_schema() {
     let url = format!("https://factory.talos.dev/image/{id}/v1.13.9/nocloud-amd64.qcow2");
     let wanted = Download { url: &url, filename: "talos.qcow2", sha256: None };
     let task = client.download("pve", "local", &wanted).await.unwrap();
-    assert_eq!(client.running_tasks("pve").await.unwrap(), [task.clone()]);
+    assert_eq!(client.running_tasks("pve").await.unwrap(), std::slice::from_ref(&task));
     done(&client, task).await;
     let files = client.content("pve", "local", Some("import")).await.unwrap();
     assert_eq!(files[0].volid, "local:import/talos.qcow2");
