@@ -281,7 +281,7 @@ impl Talos {
         let request = ApplyConfigurationRequest {
             data: config.expose().as_bytes().to_vec(),
             mode: Mode::Auto.into(),
-            dry_run: false,
+            ..ApplyConfigurationRequest::default()
         };
         let mut client = self.machine();
         let call = client.apply_configuration(request);
