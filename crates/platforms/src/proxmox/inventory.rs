@@ -135,9 +135,12 @@ async fn sort(
         }
         Owner::Castle(mark) => {
             // The list of the cluster is late by some seconds; the node itself knows.
-            let status = client.vm_status(&guest.node, vmid).await;
-            let status = status.map_err(|e| e.failure(format!("look at VM {vmid}")))?;
-            found.ours.insert(vmid, Ours { mark, running: status.status == "running" });
+            let running = match client.vm_status(&guest.node, vmid).await {
+                Ok(status) => status.status == "running",
+                Err(error) if error.is_missing() => return Ok(()),
+                Err(error) => return Err(error.failure(format!("look at VM {vmid}"))),
+            };
+            found.ours.insert(vmid, Ours { mark, running });
         }
         // The mark comes with the rest of the configuration, at the end of the task.
         Owner::Somebody { .. } if config.lock() == Some("create") => found.unfinished.push(vmid),
