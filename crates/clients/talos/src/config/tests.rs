@@ -202,7 +202,9 @@ fn options_become_documents_of_each_generation() {
     assert_eq!(of_kind(&new, "KubeAPIServerConfig")[0]["certExtraSANs"], json!(["api.lan"]));
     assert_eq!(of_kind(&new, "KubeCoreDNSConfig")[0]["enabled"], false);
     assert_eq!(of_kind(&new, "KernelModuleConfig")[0]["name"], "nvme_tcp");
-    assert_eq!(of_kind(&new, "KubeEtcdEncryptionConfig").len(), 0);
+    let open =
+        of_kind(&new, "KubeEtcdEncryptionConfig")[0].pointer("/config/resources/0/providers");
+    assert_eq!(open.unwrap(), &json!([{ "identity": {} }]));
 }
 
 #[test]
