@@ -22,6 +22,7 @@ pub(super) const EMULATED: &[&str] = &[
     "/machine.MachineService/Hostname",
     "/machine.MachineService/Kubeconfig",
     "/machine.MachineService/Memory",
+    "/machine.MachineService/Read",
     "/machine.MachineService/Reboot",
     "/machine.MachineService/Reset",
     "/machine.MachineService/ServiceList",
