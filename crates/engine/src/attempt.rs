@@ -70,7 +70,9 @@ async fn raise(
         Decision::Leave(evidence) => {
             intent(cx, Verb::Adopt, &evidence).await?;
             cx.phase.end_act();
-            return Ok((Acted::of(Change::Unchanged), evidence));
+            // What an earlier run gave to know is still so: it was only looked at.
+            let outputs = cx.state().outputs().clone();
+            return Ok((Acted { change: Change::Unchanged, outputs }, evidence));
         }
         Decision::Act(verb, reason) => (verb, reason),
         Decision::Refuse(failure) => return Err(failure),

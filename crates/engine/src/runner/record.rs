@@ -111,6 +111,7 @@ impl Turns<'_> {
         let state = self.given.journals.records().step(id);
         let (absent, known) =
             (*state == StepState::Absent, matches!(state, StepState::Done { .. }));
+        let outputs = state.outputs().clone();
         if self.given.plan.direction == Direction::Down {
             if !absent {
                 self.append(Record::Forgotten { step: id.clone() })?;
@@ -120,7 +121,7 @@ impl Turns<'_> {
                 step: id.clone(),
                 change: Change::Unchanged,
                 proof: evidence.to_owned(),
-                outputs: BTreeMap::new(),
+                outputs,
                 took_ms: 0,
             })?;
         }
