@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tonic::{Code, Streaming};
 
-use crate::client::{CALL_DEADLINE, Talos, TalosError};
+use crate::client::{CALL_DEADLINE, Talos};
+use crate::error::TalosError;
 
 /// Where a kind of resource is found: namespace and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
