@@ -28,4 +28,4 @@ pub use error::TalosError;
 pub use etcd::{Member, MemberStatus};
 pub use machine::{Applied, Service};
 pub use presence::Presence;
-pub use resource::{MachineStatus, Resource};
+pub use resource::{Affiliate, MachineStatus, Resource};

@@ -1,8 +1,8 @@
 //! What a machine is told and asked as a whole: its version, its config, its services.
 
 use castle_model::Secret;
-use castle_talos_proto::machine::ApplyConfigurationRequest;
 use castle_talos_proto::machine::apply_configuration_request::Mode;
+use castle_talos_proto::machine::{ApplyConfigurationRequest, ServiceInfo};
 
 use crate::client::{CALL_DEADLINE, Talos};
 use crate::error::TalosError;
@@ -10,6 +10,8 @@ use crate::error::TalosError;
 /// What the machine did with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
+    /// Whether it takes a reboot.
+    pub reboot: bool,
     /// In Talos' words, such as `Applied configuration without a reboot`.
     pub details: String,
     /// What it dislikes but accepts.
@@ -25,6 +27,8 @@ pub struct Service {
     pub state: String,
     /// Whether it is healthy, if that is known.
     pub healthy: Option<bool>,
+    /// What it said last: of its health, else of its state.
+    pub said: String,
 }
 
 impl Talos {
@@ -44,17 +48,36 @@ impl Talos {
     /// # Errors
     /// If the call fails; the machine's own words never quote a secret.
     pub async fn apply(&self, config: &Secret) -> Result<Applied, TalosError> {
+        self.apply_or_try(config, false).await
+    }
+
+    /// Asks what sending the machine this config would do, without doing it.
+    ///
+    /// # Errors
+    /// If the call fails, as [`Talos::apply`] would.
+    pub async fn try_config(&self, config: &Secret) -> Result<Applied, TalosError> {
+        self.apply_or_try(config, true).await
+    }
+
+    async fn apply_or_try(&self, config: &Secret, dry_run: bool) -> Result<Applied, TalosError> {
         let request = ApplyConfigurationRequest {
             data: config.expose().as_bytes().to_vec(),
+            // Never the protocol's default: that is REBOOT, which 1.14 refuses.
             mode: Mode::Auto.into(),
-            dry_run: false,
+            dry_run,
+            ..ApplyConfigurationRequest::default()
         };
         let mut client = self.machine();
         let call = client.apply_configuration(request);
         let reply = self.call("ApplyConfiguration", CALL_DEADLINE, call).await?;
         let message = reply.messages.into_iter().next();
         message
-            .map(|done| Applied { details: done.mode_details, warnings: done.warnings })
+            .map(|done| Applied {
+                reboot: done.mode() == Mode::Reboot,
+                // A dry run shows a difference below its first line, with whatever stands in the config.
+                details: done.mode_details.lines().next().unwrap_or_default().to_owned(),
+                warnings: done.warnings,
+            })
             .ok_or_else(|| self.empty("ApplyConfiguration"))
     }
 
@@ -66,17 +89,44 @@ impl Talos {
         let mut client = self.machine();
         let reply = self.call("ServiceList", CALL_DEADLINE, client.service_list(())).await?;
         let list = reply.messages.into_iter().next().ok_or_else(|| self.empty("ServiceList"))?;
-        let known = |health: castle_talos_proto::machine::ServiceHealth| {
-            (!health.unknown).then_some(health.healthy)
+        Ok(list.services.into_iter().map(read).collect())
+    }
+}
+
+fn read(service: ServiceInfo) -> Service {
+    let event = service.events.and_then(|events| events.events.into_iter().next_back());
+    let health = service.health.unwrap_or_default();
+    let said = [health.last_message, event.map(|event| event.msg).unwrap_or_default()];
+    Service {
+        id: service.id,
+        state: service.state,
+        healthy: (!health.unknown).then_some(health.healthy),
+        said: said.into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_talos_proto::machine::{ServiceEvent, ServiceEvents, ServiceHealth};
+
+    use super::*;
+
+    #[test]
+    fn a_service_says_how_well_it_is_and_else_what_happened_last() {
+        let event = |msg: &str| ServiceEvent { msg: msg.to_owned(), ..ServiceEvent::default() };
+        let mut info = ServiceInfo {
+            id: "etcd".to_owned(),
+            state: "Preparing".to_owned(),
+            events: Some(ServiceEvents { events: vec![event("Pulling"), event("Waiting to join")] }),
+            health: Some(ServiceHealth { unknown: true, ..ServiceHealth::default() }),
         };
-        Ok(list
-            .services
-            .into_iter()
-            .map(|service| Service {
-                id: service.id,
-                state: service.state,
-                healthy: service.health.and_then(known),
-            })
-            .collect())
+        let service = read(info.clone());
+        assert_eq!((service.healthy, service.said.as_str()), (None, "Waiting to join"));
+        info.health = Some(ServiceHealth {
+            last_message: "context deadline exceeded".to_owned(),
+            ..ServiceHealth::default()
+        });
+        let service = read(info);
+        assert_eq!((service.healthy, service.said.as_str()), (Some(false), "context deadline exceeded"));
     }
 }
