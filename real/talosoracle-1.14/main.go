@@ -18,6 +18,7 @@
 //	-install-image REF        installer image
 //	-san NAME *               additional subject alternative name
 //	-endpoint ADDRESS *       endpoint in the talosconfig
+//	-role os:reader *         role of the talosconfig's certificate (os:admin)
 //	-dns-domain NAME          domain of the cluster
 //	-cni none|URL             none only where the version has it
 //	-mirror HOST=URL *        registry mirror
@@ -57,6 +58,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/role"
 	"github.com/siderolabs/talos/pkg/machinery/version"
 	"go.yaml.in/yaml/v4"
 )
@@ -136,9 +138,10 @@ func gen(words []string) {
 	apiPort := f.Int("api-port", 0, "")
 	forward := f.String("forward-kube-dns", "", "")
 	debug := f.Bool("debug", false, "")
-	var sans, endpoints, mirrors, sysctls, kernelArgs several
+	var sans, endpoints, roles, mirrors, sysctls, kernelArgs several
 	f.Var(&sans, "san", "")
 	f.Var(&endpoints, "endpoint", "")
+	f.Var(&roles, "role", "")
 	f.Var(&mirrors, "mirror", "")
 	f.Var(&sysctls, "sysctl", "")
 	f.Var(&kernelArgs, "kernel-arg", "")
@@ -158,6 +161,13 @@ func gen(words []string) {
 		generate.WithAdditionalSubjectAltNames(sans),
 		generate.WithInstallExtraKernelArgs(kernelArgs),
 		generate.WithEndpointList(endpoints),
+	}
+	if len(roles) > 0 {
+		known, unknown := role.Parse(roles)
+		if len(unknown) > 0 {
+			check(fmt.Errorf("unknown roles: %v", unknown))
+		}
+		options = append(options, generate.WithRoles(known))
 	}
 	if *contract != "" {
 		options = append(options, generate.WithVersionContract(must(config.ParseContractFromVersion(*contract))))

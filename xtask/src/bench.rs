@@ -3,6 +3,7 @@
 //! A bench is no test: it never fails the build, it says plainly what is missed and by how much.
 
 mod engine;
+mod platform;
 mod process;
 
 use std::fs;
@@ -118,6 +119,7 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     };
     let mut measures = process::measure(&castle);
     measures.extend(engine::measure(&root));
+    measures.extend(platform::measure(&root));
     let rows: Vec<_> = measures.iter().map(Measure::row).collect();
     say(&table(&["case", "bound", "measured", "verdict", "note"], &rows));
     let report = target.join("bench.json");

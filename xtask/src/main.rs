@@ -1,4 +1,4 @@
-//! The workshop of the house: `cargo xtask test | tidy | docs | bench | release`.
+//! The workshop of the house: `cargo xtask test | real | tidy | docs | bench | release`.
 //!
 //! All logic of the workshop is here, so that a CI system needs one line and a person needs no shell tricks.
 
@@ -6,6 +6,7 @@ mod bench;
 mod elf;
 mod generate;
 mod house;
+mod real;
 mod release;
 mod scan;
 mod suite;
@@ -20,7 +21,9 @@ use crate::talk::say;
 const USAGE: &str = "\
 usage: cargo xtask <verb>
 
-  test      format, lints, tidy and the whole test suite, in this order; stops at the first failure
+  test      format, lints, tidy, the whole test suite and the real components, in this order; stops at the
+            first failure
+  real      builds or finds the real components (Go programs, a Python environment) and lists them
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
   bench     builds the release binary (or takes the one named) and measures it; prints a table, writes
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["test"] => suite::run(),
+        ["real"] => real::run(),
         ["tidy"] => tidy::run(),
         ["docs"] => generate::run(),
         ["bench"] => bench::run(None),

@@ -1,18 +1,18 @@
 //! From what was read to a [`Spec`]: judges what concerns several blocks, then puts the spec together.
 
-use castle_model::Spec;
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, EscrowAfterDown, GitopsSpec, MachineSpec, NetworkingSpec, PlatformSpec,
-    ProxmoxSpec, Role, SecretsSpec, StorageSpec, TokenSpec, Trust, Version,
+    EngineSpec, EscrowAfterDown, GitopsSpec, MachinesSpec, NetworkingSpec, PlatformSpec,
+    ProxmoxSpec, Role, SecretRef, SecretsSpec, StorageSpec, TokenSpec, Trust, Version,
 };
+use castle_model::{Lock, Spec};
 
 use crate::Sources;
 use crate::convert::Located;
 use crate::finding::{Finding, Findings};
 use crate::machines::{self, Group};
 use crate::reader::Contents;
-use crate::{layers, network, versions};
+use crate::{layers, network, talos, versions};
 
 /// What Longhorn needs on each machine.
 const LONGHORN_EXTENSIONS: [&str; 2] = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"];
@@ -21,12 +21,13 @@ const LONGHORN_EXTENSIONS: [&str; 2] = ["siderolabs/iscsi-tools", "siderolabs/ut
 pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings) -> Option<Spec> {
     name(castle, findings);
     versions::judge(castle, findings);
-    let trust = trust(castle, findings);
+    let platform = castle.block("platform").and_then(|block| platform(block, findings));
     let groups = machines::read(castle, findings);
     same_names(&groups, findings);
     network::judge(castle, &groups, findings);
     network::vmids(castle, &groups, findings);
     let storage = storage(castle, &groups, findings);
+    let machine = talos::read(castle, &groups, sources, findings);
     let layers = layers::read(castle, sources, findings);
     let deadlines = layers::deadlines(castle, findings);
     Some(Spec {
@@ -34,9 +35,9 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         talos: castle.plain::<Version>("talos")?,
         kubernetes: castle.plain::<Version>("kubernetes")?,
         secrets: secrets(castle.block("secrets")?)?,
-        platform: platform(castle.block("platform")?, trust?)?,
+        platform: platform?,
         network: network::spec(castle.block("network")?)?,
-        machine: MachineSpec::default(),
+        machine: machine?,
         nodes: groups.into_iter().flat_map(|g| g.nodes).collect(),
         engine: EngineSpec { enabled: enabled(castle, "engine") },
         networking: NetworkingSpec { enabled: enabled(castle, "networking") },
@@ -44,6 +45,7 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         gitops: gitops(castle.block("gitops"))?,
         layers,
         deadlines,
+        lock: Lock::default(),
     })
 }
 
@@ -80,8 +82,7 @@ fn secrets(block: &Contents) -> Option<SecretsSpec> {
     })
 }
 
-fn trust(castle: &Contents, findings: &mut Findings) -> Option<Trust> {
-    let block = castle.block("platform")?;
+fn trust(block: &Contents, findings: &mut Findings) -> Option<Trust> {
     let (fingerprint, ca) = (block.get::<String>("fingerprint"), block.get::<String>("ca"));
     Some(match (fingerprint, ca) {
         (Some(fingerprint), Some(ca)) => {
@@ -100,24 +101,78 @@ fn trust(castle: &Contents, findings: &mut Findings) -> Option<Trust> {
     })
 }
 
-fn platform(block: &Contents, trust: Trust) -> Option<PlatformSpec> {
-    let extensions: Vec<Located<String>> = block.plain("extensions")?;
-    let mut extensions: Vec<String> = extensions.into_iter().map(|e| e.value).collect();
-    extensions.sort();
+fn platform(block: &Contents, findings: &mut Findings) -> Option<PlatformSpec> {
+    let extensions = |block: &Contents| {
+        let extensions: Vec<Located<String>> = block.plain("extensions")?;
+        let mut extensions: Vec<String> = extensions.into_iter().map(|e| e.value).collect();
+        extensions.sort();
+        Some(extensions)
+    };
+    if block.label.as_ref()?.value == "machines" {
+        return Some(PlatformSpec::Machines(MachinesSpec {
+            installer: block.plain("installer")?,
+            install_disk: block.plain("install_disk")?,
+            link: block.plain("link")?,
+            extensions: extensions(block)?,
+        }));
+    }
+    let (trust, token) = (trust(block, findings), token(block, findings));
     Some(PlatformSpec::Proxmox(ProxmoxSpec {
         endpoint: block.plain("endpoint")?,
-        trust,
-        token: TokenSpec::Parts {
-            id: block.plain("token_id")?,
-            secret: block.plain("token_secret")?,
-        },
+        trust: trust?,
+        token: token?,
         node: block.plain("node")?,
         storage: block.plain("storage")?,
         image_storage: block.plain("image_storage")?,
         bridge: block.plain("bridge")?,
         vmids: block.plain("vmids")?,
-        extensions,
+        extensions: extensions(block)?,
     }))
+}
+
+/// The token is given as one text or in two parts, never both, never half.
+fn token(block: &Contents, findings: &mut Findings) -> Option<TokenSpec> {
+    const PARTS: [&str; 2] = ["token_id", "token_secret"];
+    let part = PARTS.into_iter().find(|key| block.may_be_written(key));
+    match (block.get::<SecretRef>("token"), part) {
+        (Some(whole), Some(part)) if block.is_given(part) => {
+            let place = block.get::<SecretRef>(part)?;
+            findings.add(
+                Finding::error("C0111", format!("both `token` and `{part}` are given"))
+                    .at(&place.range, "a part of the token")
+                    .related(&whole.range, "the whole token")
+                    .note("`token` is the whole of it, USER@REALM!ID=SECRET, and the file does not say which one counts")
+                    .help("keep `token`, or `token_id` and `token_secret`"),
+            );
+            None
+        }
+        (Some(whole), _) => Some(TokenSpec::Whole(whole.value)),
+        (None, _) if block.may_be_written("token") => None,
+        (None, None) => {
+            findings.add(
+                Finding::error("C0103", "`platform \"proxmox\"` lacks its token")
+                    .at(&block.header, "in this block")
+                    .note("castle speaks to the API of Proxmox with an API token")
+                    .help("add token = secret(\"PROXMOX_TOKEN\"), or token_id and token_secret"),
+            );
+            None
+        }
+        (None, Some(_)) => {
+            for missing in PARTS.into_iter().filter(|key| !block.may_be_written(key)) {
+                let title = format!("`platform \"proxmox\"` lacks `{missing}`");
+                findings.add(
+                    Finding::error("C0103", title)
+                        .at(&block.header, "in this block")
+                        .note("the other half of the token is given")
+                        .help(format!(
+                            "add {missing} = secret(\"PROXMOX_{}\")",
+                            missing.to_uppercase()
+                        )),
+                );
+            }
+            Some(TokenSpec::Parts { id: block.plain(PARTS[0])?, secret: block.plain(PARTS[1])? })
+        }
+    }
 }
 
 fn gitops(block: Option<&Contents>) -> Option<GitopsSpec> {

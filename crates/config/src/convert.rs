@@ -118,7 +118,10 @@ fn typed(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
         | Kind::ExtensionList
         | Kind::HostList
         | Kind::AddressList
-        | Kind::LayerList => list(kind, item),
+        | Kind::LayerList
+        | Kind::UuidList
+        | Kind::MirrorList
+        | Kind::ModuleList => list(kind, item),
         _ => match &item.value {
             Value::Text(text) => {
                 let result = from_text(kind, text, item);
@@ -252,6 +255,9 @@ fn element(kind: Kind, text: &str) -> Result<(), String> {
             }
         }
         Kind::HostList => forms::check_host(text),
+        Kind::UuidList => forms::check_uuid(text),
+        Kind::MirrorList => forms::check_mirror(text),
+        Kind::ModuleList => forms::check_module(text),
         _ => Ok(()),
     }
 }
@@ -259,7 +265,7 @@ fn element(kind: Kind, text: &str) -> Result<(), String> {
 fn from_text(kind: Kind, text: &str, item: &Item) -> Result<Typed, Wrong> {
     let plain = |result: Result<Typed, String>| result.or_else(|reason| wrong(item, reason));
     match kind {
-        Kind::Text if text.trim().is_empty() => wrong(item, "it is empty"),
+        Kind::Text | Kind::Lines if text.trim().is_empty() => wrong(item, "it is empty"),
         Kind::Text if text.chars().any(char::is_control) => {
             wrong(item, "it holds a control character")
         }
@@ -292,6 +298,7 @@ fn from_text(kind: Kind, text: &str, item: &Item) -> Result<Typed, Wrong> {
         Kind::ProjectPath => project_path(text, item),
         Kind::Certificates => plain(forms::certificates(text).map(Typed::Text)),
         Kind::Fingerprint => plain(forms::fingerprint(text).map(Typed::Text)),
+        Kind::Device => plain(forms::device(text).map(Typed::Text)),
         _ => Ok(Typed::Text(text.to_owned())),
     }
 }

@@ -181,6 +181,13 @@ impl Findings {
         }
     }
 
+    /// Keeps a finding, if there is one.
+    pub(crate) fn add_some(&mut self, finding: Option<Finding>) {
+        if let Some(finding) = finding {
+            self.add(finding);
+        }
+    }
+
     /// How many there are, for [`Findings::seal`].
     pub(crate) fn mark(&self) -> usize {
         self.list.len()

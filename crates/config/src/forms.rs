@@ -177,3 +177,55 @@ pub(crate) fn fingerprint(text: &str) -> Result<String, String> {
         None => Ok(digits),
     }
 }
+
+/// Checks a UUID as SMBIOS gives it: 8, 4, 4, 4 and 12 hexadecimal digits.
+pub(crate) fn check_uuid(text: &str) -> Result<(), String> {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    let digits = text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    match (digits, lengths.as_slice()) {
+        (true, [8, 4, 4, 4, 12]) => Ok(()),
+        _ => Err(format!(
+            "`{text}` is not a UUID (write it as 4c4c4544-0039-3010-8036-b7c04f4b4d31)"
+        )),
+    }
+}
+
+/// Checks the address of a mirror: http is allowed, because images are verified by their digests.
+pub(crate) fn check_mirror(text: &str) -> Result<(), String> {
+    let secure = match text.strip_prefix("http://") {
+        Some(rest) => format!("https://{rest}"),
+        None => text.to_owned(),
+    };
+    https(&secure).map(|_| ())
+}
+
+/// Checks the name of a registry: a host, perhaps with a port, or `*` for all others.
+pub(crate) fn check_registry(text: &str) -> Result<(), String> {
+    if text == "*" {
+        return Ok(());
+    }
+    if text.contains('/') {
+        return Err("only the host is wanted, without `https://` and without a path".to_owned());
+    }
+    https(&format!("https://{text}")).map(|_| ())
+}
+
+/// Checks the name of a kernel module.
+pub(crate) fn check_module(text: &str) -> Result<(), String> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+    if !text.is_empty() && text.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(format!("`{text}` is not the name of a kernel module"))
+}
+
+/// Reads the path of a disk.
+pub(crate) fn device(text: &str) -> Result<String, String> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"/-_.:".contains(&b);
+    match text.strip_prefix("/dev/") {
+        Some(rest) if !rest.is_empty() && !rest.contains("..") && rest.bytes().all(allowed) => {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!("`{text}` is not the path of a disk, such as /dev/sda")),
+    }
+}

@@ -2,6 +2,8 @@
 
 use crate::suggest::one_of;
 
+mod machine;
+mod platform;
 mod table;
 
 pub(crate) use table::CASTLE;
@@ -61,6 +63,16 @@ pub(crate) enum Kind {
     AddressList,
     /// A list of names of layers.
     LayerList,
+    /// A list of UUIDs of machines.
+    UuidList,
+    /// A list of addresses of registries, http or https.
+    MirrorList,
+    /// A list of names of kernel modules.
+    ModuleList,
+    /// The path of a disk.
+    Device,
+    /// Text of several lines.
+    Lines,
     /// An object whose values are text, numbers or booleans.
     TextMap,
 }
@@ -83,6 +95,8 @@ pub(crate) enum Presence {
 pub(crate) struct Attribute {
     /// Its key.
     pub(crate) key: &'static str,
+    /// The platform that it belongs to; none if it stands in every castle.
+    pub(crate) platform: Option<&'static str>,
     /// What it takes.
     pub(crate) kind: Kind,
     /// Whether it must be given.
@@ -113,6 +127,21 @@ pub(crate) enum Times {
     AtMostOnce,
     /// Any number of times, with different names.
     Any,
+    /// The same, and nobody else judges whether the names differ.
+    PerName,
+}
+
+/// What a key means in a block, given the castle's platform.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Meaning {
+    /// This attribute.
+    Attribute(&'static Attribute),
+    /// An attribute of this other platform.
+    Elsewhere(&'static str),
+    /// One of several attributes; which one, only the platform could tell, and it is not known.
+    Unsure,
+    /// Nothing.
+    Unknown,
 }
 
 /// One block.
@@ -164,15 +193,44 @@ impl Kind {
             Self::HostList => "a list of host names or addresses".into(),
             Self::AddressList => "a list of IPv4 addresses".into(),
             Self::LayerList => "a list of names of layers".into(),
+            Self::UuidList => "a list of UUIDs".into(),
+            Self::MirrorList => "a list of http or https addresses".into(),
+            Self::ModuleList => "a list of kernel modules".into(),
+            Self::Device => "the path of a disk".into(),
+            Self::Lines => "text of one or more lines".into(),
             Self::TextMap => "an object of texts".into(),
         }
     }
 }
 
+impl Attribute {
+    /// The same attribute, for the castles of one platform.
+    const fn only(self, platform: &'static str) -> Self {
+        Self { platform: Some(platform), ..self }
+    }
+
+    /// Whether it may stand in castles of this platform; where that is not known, it may.
+    pub(crate) fn fits(&self, platform: Option<&str>) -> bool {
+        self.platform.is_none() || platform.is_none() || self.platform == platform
+    }
+}
+
 impl Block {
-    /// The attribute of this key.
+    /// The attribute of this key, whatever the platform.
     pub(crate) fn attribute(&self, key: &str) -> Option<&'static Attribute> {
         self.attributes.iter().find(|a| a.key == key)
+    }
+
+    /// What a key means in castles of this platform.
+    pub(crate) fn meaning(&self, key: &str, platform: Option<&str>) -> Meaning {
+        let named = || self.attributes.iter().filter(|a| a.key == key);
+        match (named().filter(|a| a.fits(platform)).collect::<Vec<_>>().as_slice(), named().next())
+        {
+            ([one], _) => Meaning::Attribute(one),
+            ([_, _, ..], _) => Meaning::Unsure,
+            ([], Some(other)) => Meaning::Elsewhere(other.platform.unwrap_or_default()),
+            ([], None) => Meaning::Unknown,
+        }
     }
 
     /// The block of this keyword inside.
@@ -180,9 +238,19 @@ impl Block {
         self.blocks.iter().find(|b| b.keyword == keyword)
     }
 
-    /// Every word that may begin a line in this block.
-    pub(crate) fn words(&self) -> impl Iterator<Item = &'static str> {
-        self.attributes.iter().map(|a| a.key).chain(self.blocks.iter().map(|b| b.keyword))
+    /// Whether a word has a meaning in this block or in one inside.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.keyword == word
+            || self.attribute(word).is_some()
+            || self.blocks.iter().any(|inner| inner.knows(word))
+    }
+
+    /// Every word that may begin a line in this block, in castles of this platform.
+    pub(crate) fn words(&self, platform: Option<&str>) -> Vec<&'static str> {
+        let attributes = self.attributes.iter().filter(|a| a.fits(platform)).map(|a| a.key);
+        let mut words: Vec<_> = attributes.chain(self.blocks.iter().map(|b| b.keyword)).collect();
+        words.dedup();
+        words
     }
 
     /// How the block begins, with an example label.

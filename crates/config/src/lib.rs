@@ -27,6 +27,7 @@ pub mod limits;
 mod machines;
 mod mask;
 mod network;
+mod patches;
 mod reader;
 mod reference;
 mod render;
@@ -34,6 +35,7 @@ mod scan;
 mod secrets;
 mod suggest;
 mod syntax;
+mod talos;
 mod typed;
 mod value;
 mod versions;
@@ -92,7 +94,7 @@ fn judge(sources: &Sources, findings: &mut Findings) -> Option<Spec> {
     secrets::report(text, findings);
     let tree = syntax::parse(text, findings)?;
     let evaluator = Evaluator { sources, broken: &tree.broken, findings };
-    let mut reader = Reader { evaluator, lost: &tree.lost };
+    let mut reader = Reader { evaluator, lost: &tree.lost, platform: None };
     let contents = reader.file(&tree.body)?;
     castle::read(&contents, sources, findings)
 }

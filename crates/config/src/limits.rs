@@ -21,5 +21,8 @@ pub const MAX_LAYERS: usize = 100;
 /// The most machines of one role: beyond it, a slip of the keyboard is likelier than a wish.
 pub const MAX_MACHINES: i64 = 500;
 
+/// The largest patch of a machine config, in bytes: Talos' API takes 32 MiB, people write some hundred bytes.
+pub const MAX_PATCH_BYTES: usize = 256 << 10;
+
 /// The most bytes that are parsed again and again to find the next syntax error after a first one.
 pub(crate) const REPARSED_BYTES: usize = 2 << 20;

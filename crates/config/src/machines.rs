@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use castle_model::address::offset;
 use castle_model::name::check_label;
-use castle_model::spec::{Body, NodeSpec, Role, VmSpec};
+use castle_model::spec::{Body, NodeSpec, Role, StandingSpec, VmSpec};
 use castle_model::{NodeName, VmId};
 
+use crate::convert::Located;
 use crate::finding::{Finding, Findings};
 use crate::reader::Contents;
 use crate::typed::Mebibytes;
@@ -57,7 +58,7 @@ pub(crate) fn read(castle: &Contents, findings: &mut Findings) -> Vec<Group> {
     for role in [Role::ControlPlane, Role::Worker] {
         let label = if role == Role::ControlPlane { "control-plane" } else { "worker" };
         match castle.labelled("nodes", label) {
-            Some(block) => groups.push(group(role, block, findings)),
+            Some(block) => groups.push(group(role, block, made_by_castle(castle), findings)),
             None if role == Role::ControlPlane && !misread(castle) => findings.add(
                 Finding::error("C0104", "the block `nodes \"control-plane\"` is missing")
                     .at(&castle.header, "in this castle")
@@ -68,7 +69,14 @@ pub(crate) fn read(castle: &Contents, findings: &mut Findings) -> Vec<Group> {
         }
     }
     no_worker(castle, &groups, findings);
+    one_uuid_each(castle, findings);
     groups
+}
+
+/// Whether castle makes the machines itself, as VMs; if not, they stand already.
+fn made_by_castle(castle: &Contents) -> bool {
+    let platform = castle.block("platform").and_then(|p| p.label.as_ref());
+    platform.is_none_or(|label| label.value != "machines")
 }
 
 /// Refuses a castle in which nothing could run.
@@ -104,7 +112,7 @@ pub(crate) fn misread(castle: &Contents) -> bool {
         || castle.blocks.iter().any(|b| b.grammar.keyword == "nodes" && b.label.is_none())
 }
 
-fn group(role: Role, block: &Contents, findings: &mut Findings) -> Group {
+fn group(role: Role, block: &Contents, made: bool, findings: &mut Findings) -> Group {
     let count = block.get::<i64>("count");
     if let Some(count) = &count {
         quorum(role, count.value, &count.range, findings);
@@ -135,7 +143,10 @@ fn group(role: Role, block: &Contents, findings: &mut Findings) -> Group {
     let mut group = Group {
         role,
         count,
-        data_disk: block.is_given("data_disk"),
+        // One that could not be read, or whose platform is not known, is a disk for volumes all the same.
+        data_disk: block
+            .plain::<bool>("data_disk")
+            .unwrap_or_else(|| block.may_be_written("data_disk")),
         addresses,
         address_range: first_ip.map_or_else(|| block.header.clone(), |ip| ip.range),
         vmids,
@@ -143,12 +154,61 @@ fn group(role: Role, block: &Contents, findings: &mut Findings) -> Group {
         prefix,
         nodes: Vec::new(),
     };
-    group.nodes = nodes(&group, block, findings).unwrap_or_default();
+    let nodes = if made { vms(&group, block, findings) } else { standing(&group, block, findings) };
+    group.nodes = nodes.unwrap_or_default();
     group
 }
 
-/// The finished machines of a group; none if a value is missing, which has been reported.
-fn nodes(group: &Group, block: &Contents, findings: &mut Findings) -> Option<Vec<NodeSpec>> {
+/// The machines of a group that stand already; none if a value is missing, which has been reported.
+fn standing(group: &Group, block: &Contents, findings: &mut Findings) -> Option<Vec<NodeSpec>> {
+    let uuids = block.get::<Vec<Located<String>>>("uuids");
+    let count = usize::try_from(group.count?).ok()?;
+    if let Some(uuids) = uuids.as_ref().filter(|uuids| uuids.value.len() != count) {
+        let title = format!("{} UUIDs for {count} machines", uuids.value.len());
+        findings.add(
+            Finding::error("C0510", title)
+                .at(&uuids.range, "another number than `count`")
+                .note("the first UUID is that of the first machine, and so on")
+                .help("name every machine of the role, or none: then the UUIDs seen at first contact are recorded"),
+        );
+        return None;
+    }
+    let data_disk = block.plain::<bool>("data_disk")?;
+    if group.addresses.len() != count {
+        return None;
+    }
+    let uuid = |index: usize| Some(uuids.as_ref()?.value.get(index)?.value.to_ascii_lowercase());
+    let node = |(index, (name, address)): (usize, &(String, Ipv4Addr))| {
+        Some(NodeSpec {
+            name: name.parse::<NodeName>().ok()?,
+            role: group.role,
+            address: *address,
+            body: Body::Standing(StandingSpec { uuid: uuid(index), data_disk }),
+        })
+    };
+    group.addresses.iter().enumerate().map(node).collect()
+}
+
+/// No two machines may have one UUID: a config could then go to the wrong one.
+fn one_uuid_each(castle: &Contents, findings: &mut Findings) {
+    let mut seen: Vec<Located<String>> = Vec::new();
+    let nodes = castle.blocks.iter().filter(|b| b.grammar.keyword == "nodes");
+    for uuid in nodes.filter_map(|b| b.plain::<Vec<Located<String>>>("uuids")).flatten() {
+        match seen.iter().find(|first| first.value.eq_ignore_ascii_case(&uuid.value)) {
+            Some(first) => findings.add(
+                Finding::error("C0511", "two machines would have one UUID")
+                    .at(&uuid.range, "the second time")
+                    .related(&first.range, "the first time")
+                    .note("a machine is told from all others by its UUID before it is given a config")
+                    .help("correct one of the two; where the hardware shows one UUID twice, leave `uuids` out"),
+            ),
+            None => seen.push(uuid),
+        }
+    }
+}
+
+/// The machines of a group that castle makes; none if a value is missing, which has been reported.
+fn vms(group: &Group, block: &Contents, findings: &mut Findings) -> Option<Vec<NodeSpec>> {
     let memory = memory(group.role, block, findings);
     let disk = gibibytes(block, "disk", findings);
     if let Some(small) = disk.filter(|d| *d < LEAST_DISK) {

@@ -75,7 +75,8 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
     PIECES.iter().any(|piece| lower.contains(piece))
         || words(name).iter().any(|word| WORDS.contains(&word.as_str()))
         || lower.ends_with("key")
-        || (lower.len() > 3 && nearest(&lower, keys).is_some())
+        || (lower.len() > 3
+            && nearest(&lower, keys.into_iter().filter(|key| *key != "username")).is_some())
 }
 
 /// Whether the name says that its value is a secret. Strict on purpose: a plain value is then refused.
@@ -121,9 +122,7 @@ fn secret_keys(block: &Block) -> Vec<&'static str> {
 
 /// Whether a word is one of the castle file that has nothing secret behind it.
 fn is_known(word: &str) -> bool {
-    let inside = |block: &Block| block.keyword == word || block.attribute(word).is_some();
-    inside(&CASTLE)
-        || CASTLE.blocks.iter().any(inside)
+    CASTLE.knows(word)
         || TABLE.iter().any(|entry| entry.key == word)
         || BUILT_IN_LAYERS.contains(&word)
 }

@@ -30,6 +30,7 @@ pub(crate) fn judge(castle: &Contents, groups: &[Group], findings: &mut Findings
     let vip = network.get::<Ipv4Addr>("vip");
     let pool = network.get::<AddressRange>("pool");
     if let Some(subnet) = &subnet {
+        loopback(subnet, findings);
         let usable = subnet_size(subnet, findings);
         if usable {
             members(subnet, gateway.as_ref(), vip.as_ref(), groups, findings);
@@ -66,6 +67,19 @@ fn overflow(group: &Group, findings: &mut Findings) {
         let title = format!("{count} addresses from {first} on run past the last address");
         let finding = Finding::error("C0409", title).at(&group.address_range, "the first of them");
         findings.add(finding.help("begin lower"));
+    }
+}
+
+/// Addresses of the loopback are good for trying castle out against servers on one computer, and for nothing else.
+fn loopback(subnet: &Located<Subnet>, findings: &mut Findings) {
+    if subnet.value.network().is_loopback() {
+        let title = format!("{} never leaves this computer", subnet.value);
+        findings.add(
+            Finding::warning("C0413", title)
+                .at(&subnet.range, "the network of the machines")
+                .note("addresses in 127.0.0.0/8 lead back to the computer that uses them")
+                .help("give the network that the machines are in"),
+        );
     }
 }
 

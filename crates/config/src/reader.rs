@@ -12,7 +12,7 @@ use crate::evaluate::Evaluator;
 use crate::finding::Finding;
 use crate::forms::check_key;
 use crate::function;
-use crate::grammar::{Attribute, Block, CASTLE, Kind, Label, Presence, Times};
+use crate::grammar::{Attribute, Block, CASTLE, Kind, Label, Meaning, Presence, Times};
 use crate::mask::{is_function_name, sounds_secret};
 use crate::secrets::{looks_like_secret, plain_value, standing_secret};
 use crate::suggest::{nearest, one_of};
@@ -32,6 +32,10 @@ pub(crate) struct Contents {
     pub(crate) blocks: Vec<Self>,
     /// Words that unknown words were probably meant to be; they are not called missing besides.
     meant: Vec<&'static str>,
+    /// Keys that stand in the file, whether their values are good or not.
+    written: Vec<String>,
+    /// Whether something of the block was lost, so that nobody can say what it lacks.
+    excused: bool,
 }
 
 #[derive(Debug)]
@@ -57,6 +61,11 @@ impl Contents {
     /// Whether the key was written in the file and is good.
     pub(crate) fn is_given(&self, key: &str) -> bool {
         self.values.get(key).is_some_and(|value| value.given)
+    }
+
+    /// Whether the key stands in the file, its value good or not, or may have stood in what was lost of it.
+    pub(crate) fn may_be_written(&self, key: &str) -> bool {
+        self.excused || self.is_meant(key) || self.written.iter().any(|written| written == key)
     }
 
     /// The keys that were given, with their places.
@@ -110,6 +119,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) evaluator: Evaluator<'a>,
     /// Where whole lines were lost to syntax errors.
     pub(crate) lost: &'a [usize],
+    /// The castle's platform and where it is named, if it is a known one: it decides what else may be said.
+    pub(crate) platform: Option<Located<String>>,
 }
 
 impl Reader<'_> {
@@ -127,6 +138,7 @@ impl Reader<'_> {
                                 .help("put it into a file of its own"),
                         );
                     } else {
+                        self.platform = platform(node);
                         castle = Some(self.block(&CASTLE, node));
                     }
                 }
@@ -169,43 +181,63 @@ impl Reader<'_> {
             values: BTreeMap::new(),
             blocks: Vec::new(),
             meant: Vec::new(),
+            written: Vec::new(),
+            excused: false,
         };
-        let mut seen: Vec<&str> = Vec::new();
         for structure in &node.body {
             match structure {
                 Structure::Attribute(attribute) => {
-                    seen.push(attribute.key.as_str());
+                    contents.written.push(attribute.key.as_str().to_owned());
                     self.attribute(&mut contents, attribute);
                 }
                 Structure::Block(inner) => self.inner(&mut contents, inner),
             }
         }
-        seen.extend(&contents.meant);
         let range = node.span().unwrap_or_default();
         // Of a block of an unknown kind nobody can say what it lacks.
-        let excused =
+        contents.excused =
             contents.is_of_unknown_kind() || self.lost.iter().any(|at| range.contains(at));
-        for attribute in grammar.attributes {
+        self.absent(&mut contents);
+        contents
+    }
+
+    /// What the block lacks: defaults are filled in, the rest is reported.
+    fn absent(&mut self, contents: &mut Contents) {
+        let platform = self.platform_of(contents);
+        for attribute in contents.grammar.attributes {
+            let known = attribute.platform.is_none() || platform.is_some();
+            if !known || !attribute.fits(platform.as_deref()) {
+                continue;
+            }
+            let written = contents.written.iter().any(|key| key == attribute.key);
             match attribute.presence {
-                Presence::Required if !seen.contains(&attribute.key) && !excused => {
-                    self.missing_attribute(&contents, attribute);
+                Presence::Required if !contents.may_be_written(attribute.key) => {
+                    self.missing_attribute(contents, attribute);
                 }
-                Presence::Default(text) if !seen.contains(&attribute.key) => {
-                    self.default(&mut contents, attribute, text);
+                Presence::Default(text) if !written && !contents.is_meant(attribute.key) => {
+                    self.default(contents, attribute, text);
                 }
                 _ => {}
             }
         }
-        for inner in grammar.blocks {
-            let given = contents.block(inner.keyword).is_some() || seen.contains(&inner.keyword);
-            if inner.times == Times::Once && !given && !excused {
+        for inner in contents.grammar.blocks {
+            let given =
+                contents.block(inner.keyword).is_some() || contents.may_be_written(inner.keyword);
+            if inner.times == Times::Once && !given {
                 let finding =
                     Finding::error("C0104", format!("the block `{}` is missing", inner.keyword));
                 let finding = finding.at(&contents.header, "in this castle").note(inner.doc);
                 self.add(finding.help(format!("add {} {{ … }}", inner.opening())));
             }
         }
-        contents
+    }
+
+    /// The platform that decides what may stand in a block: in `platform` its own label, else the castle's.
+    fn platform_of(&self, contents: &Contents) -> Option<String> {
+        match (contents.grammar.keyword, &contents.label) {
+            ("platform", label) => label.as_ref().map(|l| l.value.clone()),
+            _ => self.platform.as_ref().map(|p| p.value.clone()),
+        }
     }
 
     fn label(&mut self, grammar: &Block, node: &BlockNode) -> Option<Located<String>> {
@@ -254,6 +286,7 @@ impl Reader<'_> {
     fn inner(&mut self, contents: &mut Contents, node: &BlockNode) {
         let keyword = node.ident.as_str();
         let range = node.ident.span().unwrap_or_default();
+        let platform = self.platform_of(contents);
         let Some(grammar) = contents.grammar.block(keyword) else {
             let finding = if let Some(attribute) = contents.grammar.attribute(keyword) {
                 Finding::error("C0110", format!("`{keyword}` is an attribute, not a block"))
@@ -262,10 +295,10 @@ impl Reader<'_> {
             } else {
                 Finding::error("C0101", format!("there is no block `{keyword}` here"))
                     .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
-                    .help(suggestion(contents.grammar, keyword))
+                    .help(suggestion(contents.grammar, keyword, platform.as_deref()))
             };
             self.add(finding);
-            contents.meant.extend(nearest(keyword, contents.grammar.words()));
+            contents.meant.extend(nearest(keyword, contents.grammar.words(platform.as_deref())));
             return;
         };
         let read = self.block(grammar, node);
@@ -290,8 +323,15 @@ impl Reader<'_> {
     fn attribute(&mut self, contents: &mut Contents, node: &AttributeNode) {
         let key = node.key.as_str();
         let range = node.key.span().unwrap_or_default();
-        let value = if let Some(attribute) = contents.grammar.attribute(key) {
+        let platform = self.platform_of(contents);
+        let meaning = contents.grammar.meaning(key, platform.as_deref());
+        let value = if let Meaning::Attribute(attribute) = meaning {
             self.value(&contents.setting(attribute), &node.value)
+        } else if let Meaning::Elsewhere(other) = meaning {
+            self.of_another_platform(key, other, &range);
+            return;
+        } else if matches!(meaning, Meaning::Unsure) {
+            return;
         } else if let Some(kind) = contents.grammar.open {
             let mark = self.evaluator.findings.mark();
             let value = self.value(&Setting { key, kind, example: "\"5m\"" }, &node.value);
@@ -309,10 +349,10 @@ impl Reader<'_> {
             } else {
                 Finding::error("C0102", format!("there is no key `{key}` here"))
                     .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
-                    .help(suggestion(contents.grammar, key))
+                    .help(suggestion(contents.grammar, key, platform.as_deref()))
             };
             self.add(finding);
-            contents.meant.extend(nearest(key, contents.grammar.words()));
+            contents.meant.extend(nearest(key, contents.grammar.words(platform.as_deref())));
             return;
         };
         if let Some(Located { value: typed, range: place }) = value {
@@ -403,6 +443,20 @@ impl Reader<'_> {
         }
     }
 
+    fn of_another_platform(&mut self, key: &str, other: &str, range: &Range<usize>) {
+        let title = format!("`{key}` belongs to castles of platform \"{other}\"");
+        let mut finding = Finding::error("C0112", title).at(range, "not in this castle");
+        if let Some(platform) = &self.platform {
+            finding = finding
+                .related(&platform.range, "the platform of this castle")
+                .note(match platform.value.as_str() {
+                    "machines" => "machines that stand already are taken as they are: castle gives them no number, size or disk",
+                    _ => "castle makes the VMs itself, so it knows all that there is to know about them",
+                });
+        }
+        self.add(finding.help(format!("take `{key}` out")));
+    }
+
     fn missing_attribute(&mut self, contents: &Contents, attribute: &Attribute) {
         let title = format!("`{}` lacks `{}`", text_of(contents), attribute.key);
         self.add(
@@ -435,6 +489,17 @@ impl Reader<'_> {
     }
 }
 
+/// The platform that a castle names first, if it is one of those that are known.
+fn platform(castle: &BlockNode) -> Option<Located<String>> {
+    let block = castle.body.get_blocks("platform").next()?;
+    let label = block.labels.first()?;
+    let Some(Label::OneOf(known)) = CASTLE.block("platform").map(|grammar| grammar.label) else {
+        return None;
+    };
+    let range = label.span().unwrap_or_default();
+    known.contains(&label.as_str()).then(|| Located { value: label.as_str().to_owned(), range })
+}
+
 /// How a block is named in a sentence.
 fn text_of(contents: &Contents) -> String {
     match &contents.label {
@@ -451,8 +516,8 @@ fn header(node: &BlockNode) -> Range<usize> {
 }
 
 /// What may have been meant by an unknown word: a near one here, or the same one elsewhere.
-fn suggestion(grammar: &Block, word: &str) -> String {
-    if let Some(near) = nearest(word, grammar.words()) {
+fn suggestion(grammar: &Block, word: &str, platform: Option<&str>) -> String {
+    if let Some(near) = nearest(word, grammar.words(platform)) {
         return format!("did you mean `{near}`?");
     }
     let elsewhere = CASTLE.blocks.iter().find(|b| b.attribute(word).is_some());
@@ -462,5 +527,5 @@ fn suggestion(grammar: &Block, word: &str) -> String {
     if CASTLE.block(word).is_some() || CASTLE.attribute(word).is_some() {
         return format!("`{word}` stands directly in `castle`");
     }
-    format!("here may stand {}", one_of(grammar.words()))
+    format!("here may stand {}", one_of(grammar.words(platform)))
 }

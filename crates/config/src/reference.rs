@@ -56,9 +56,9 @@ pub fn reference() -> String {
     let mut page = String::from(OPENING);
     let _ = write!(page, "\n## A whole example\n\n```hcl\n{EXAMPLE}```\n");
     page.push_str("\n## Blocks\n");
-    block(&mut page, &CASTLE, "");
+    block(&mut page, &CASTLE, "", None);
     for inner in CASTLE.blocks {
-        block(&mut page, inner, "castle");
+        blocks(&mut page, inner, "castle");
     }
     functions(&mut page);
     versions_table(&mut page);
@@ -71,23 +71,41 @@ pub fn reference() -> String {
     page
 }
 
-fn block(page: &mut String, block: &Block, parent: &str) {
-    let label = match block.label {
-        Label::None => String::new(),
-        Label::Name(_) => " \"name\"".to_owned(),
-        Label::OneOf(words) => {
+/// A block and those inside; one whose settings all depend on its label is shown once for each label.
+fn blocks(page: &mut String, outer: &Block, parent: &str) {
+    let every = outer.attributes.iter().all(|a| a.platform.is_some());
+    match outer.label {
+        Label::OneOf(words) if every && !outer.attributes.is_empty() => {
+            for word in words {
+                block(page, outer, parent, Some(word));
+            }
+        }
+        _ => block(page, outer, parent, None),
+    }
+    for inner in outer.blocks {
+        blocks(page, inner, outer.keyword);
+    }
+}
+
+fn block(page: &mut String, block: &Block, parent: &str, only: Option<&str>) {
+    let label = match (only, block.label) {
+        (Some(word), _) => format!(" \"{word}\""),
+        (None, Label::None) => String::new(),
+        (None, Label::Name(_)) => " \"name\"".to_owned(),
+        (None, Label::OneOf(words)) => {
             let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
             format!(" {}", quoted.join(" | "))
         }
     };
     let _ = write!(page, "\n### `{}{label}`\n\n", block.keyword);
     let times = match block.times {
+        Times::Once if only.is_some() => "One of its kinds exactly once",
         Times::Once => "Exactly once",
         Times::AtMostOnce if matches!(block.label, Label::OneOf([_, _, ..])) => {
             "Once for each label"
         }
         Times::AtMostOnce => "At most once",
-        Times::Any => "Any number of times",
+        Times::Any | Times::PerName => "Any number of times",
     };
     let place = if parent.is_empty() { "in the file".to_owned() } else { format!("in `{parent}`") };
     let _ = writeln!(page, "{times} {place}. {}", block.doc);
@@ -95,12 +113,17 @@ fn block(page: &mut String, block: &Block, parent: &str) {
         return;
     }
     page.push_str("\n| key | takes | if left out | what | example |\n|---|---|---|---|---|\n");
-    for attribute in block.attributes {
-        row(page, attribute);
+    for attribute in block.attributes.iter().filter(|a| a.fits(only)) {
+        row(page, attribute, only.is_none());
     }
 }
 
-fn row(page: &mut String, attribute: &Attribute) {
+/// A row of the table, with the platform that the attribute belongs to where that is not said already.
+fn row(page: &mut String, attribute: &Attribute, name_platform: bool) {
+    let platform = match attribute.platform.filter(|_| name_platform) {
+        Some(platform) => format!("(platform \"{platform}\") "),
+        None => String::new(),
+    };
     let absent = match attribute.presence {
         Presence::Required => "**required**".to_owned(),
         Presence::Optional => "nothing".to_owned(),
@@ -109,7 +132,7 @@ fn row(page: &mut String, attribute: &Attribute) {
     };
     let _ = writeln!(
         page,
-        "| `{}` | {} | {} | {} | `{}` |",
+        "| `{}` | {} | {} | {platform}{} | `{}` |",
         attribute.key,
         cell(&attribute.kind.expected()),
         cell(&absent),

@@ -2,6 +2,7 @@
 
 mod canary;
 mod hostile;
+mod platform;
 mod shown;
 
 use super::*;

@@ -11,7 +11,7 @@ use crate::function::{inside, literal_path};
 use crate::layers::is_manifest;
 use crate::syntax;
 
-/// The relative paths that `file("…")` and the layers' `manifests` name, sorted; a folder ends with `/` and means
+/// The relative paths that `file("…")`, patches and the layers' `manifests` name, sorted; a folder ends with `/` and means
 /// every manifest below it. Paths that lead out of the project folder are left out: [`crate::read`] refuses them.
 #[must_use]
 pub fn wanted_files(text: &[u8]) -> Vec<String> {
@@ -22,6 +22,7 @@ pub fn wanted_files(text: &[u8]) -> Vec<String> {
     wanted.visit_body(&tree.body);
     for castle in tree.body.get_blocks("castle") {
         wanted.manifests(&castle.body);
+        wanted.patches(&castle.body);
     }
     wanted.0.into_iter().collect()
 }
@@ -37,6 +38,18 @@ impl Wanted {
                 && let Ok(path) = inside(path.value())
             {
                 self.0.insert(if is_manifest(&path) { path } else { path + "/" });
+            }
+        }
+    }
+
+    fn patches(&mut self, castle: &Body) {
+        let machines = castle.get_blocks("machine");
+        for patch in machines.flat_map(|machine| machine.body.get_blocks("patch")) {
+            if let Some(Expression::String(path)) =
+                patch.body.get_attribute("file").map(|a| &a.value)
+                && let Ok(path) = inside(path.value())
+            {
+                self.0.insert(path);
             }
         }
     }
@@ -65,6 +78,10 @@ mod tests {
           gitops "flux" {
             vars = { a = "${file("a.txt")}", b = [file("../b"), file("/etc/passwd"), file("c" == "d" ? "e" : "f")] }
           }
+          machine {
+            patch "a" { file = "./patches/a.yaml" }
+            patch "b" { file = "../b.yaml" }
+          }
           layer "one" { manifests = "./metrics" }
           layer "two" { manifests = "two.yaml" }
           layer "three" { manifests = "../elsewhere" }
@@ -72,7 +89,7 @@ mod tests {
         }"#;
         assert_eq!(
             wanted_files(text.as_bytes()),
-            ["a.txt", "certs/pve.pem", "metrics/", "two.yaml"]
+            ["a.txt", "certs/pve.pem", "metrics/", "patches/a.yaml", "two.yaml"]
         );
     }
 

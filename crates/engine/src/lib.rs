@@ -15,6 +15,7 @@ pub mod step;
 pub mod stop;
 pub mod survey;
 pub mod wait;
+pub mod whole;
 
 pub use context::Context;
 pub use graph::Graph;
@@ -23,3 +24,4 @@ pub use runner::{Report, RunError, Runner};
 pub use step::{Acted, Step};
 pub use stop::Stop;
 pub use wait::Pace;
+pub use whole::{Whole, WholeError};

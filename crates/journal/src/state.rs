@@ -166,7 +166,7 @@ pub fn transition(
         (Record::Undone { .. }, _) => illegal("an undo needs the intent to remove before it"),
         (Record::Outcome { change, .. }, StepState::Intended { .. })
         | (Record::Outcome { change: change @ (Change::Unchanged | Change::Skipped), .. }, _) => {
-            Ok(done(record, *change, at))
+            Ok(done(state, record, *change, at))
         }
         (Record::Outcome { .. }, _) => illegal("a change needs an intent before it"),
         (Record::Failed { failure, .. }, _) => Ok(StepState::Failed {
@@ -187,13 +187,17 @@ pub fn transition(
     }
 }
 
-fn done(record: &Record, change: Change, at: Moment) -> StepState {
-    let (proof, outputs, took_ms) = match record {
+fn done(state: &StepState, record: &Record, change: Change, at: Moment) -> StepState {
+    let (proof, mut outputs, took_ms) = match record {
         Record::Outcome { proof, outputs, took_ms, .. } => {
             (proof.clone(), outputs.clone(), *took_ms)
         }
         _ => (String::new(), BTreeMap::new(), 0),
     };
+    // Whoever found everything as it was left has learned nothing that would overrule what was known.
+    if change == Change::Unchanged && outputs.is_empty() {
+        outputs.clone_from(state.outputs());
+    }
     StepState::Done { change, proof, outputs, at, took_ms }
 }
 
@@ -240,6 +244,18 @@ mod tests {
         let state = follow(&[intent(Verb::Create), task, failed, intent(Verb::Update)]).unwrap();
         assert_eq!(state.task(), Some("UPID:1"));
         assert_eq!(follow(&[intent(Verb::Remove), outcome(Change::Removed)]).unwrap().task(), None);
+    }
+
+    #[test]
+    fn what_a_step_gave_to_know_outlives_runs_that_found_it_right() {
+        let given = BTreeMap::from([("size".to_owned(), "7".to_owned())]);
+        let mut made = outcome(Change::Created);
+        if let Record::Outcome { outputs, .. } = &mut made {
+            outputs.clone_from(&given);
+        }
+        let same = outcome(Change::Unchanged);
+        let state = follow(&[intent(Verb::Create), made, same.clone(), same]).unwrap();
+        assert_eq!(*state.outputs(), given);
     }
 
     #[test]

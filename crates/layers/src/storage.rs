@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
+use castle_model::spec::NodeSpec;
 use castle_model::{Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
@@ -83,7 +84,7 @@ fn overlay(spec: &Spec, object: &mut Value) {
                     text.replace("numberOfReplicas: \"3\"", &wanted).into();
             }
         }
-        Some("longhorn-default-setting") if spec.nodes.iter().any(|node| node.has_data_disk()) => {
+        Some("longhorn-default-setting") if spec.nodes.iter().any(NodeSpec::has_data_disk) => {
             let text = object["data"]["default-setting.yaml"].as_str().unwrap_or_default();
             if !text.contains("default-data-path:") {
                 let line = "default-data-path: /var/mnt/longhorn";

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::{AddressRange, Subnet};
 use crate::deadline::Deadlines;
+use crate::lock::Lock;
 use crate::name::{CastleName, LayerName, NodeName, VmId};
 
 /// The six layers that are built in, in the order of their foundations.
@@ -45,6 +46,9 @@ pub struct Spec {
     pub layers: Vec<ExtraLayer>,
     /// Deadlines that differ from the defaults.
     pub deadlines: Deadlines,
+    /// What `castle.lock` pins.
+    #[serde(default)]
+    pub lock: Lock,
 }
 
 /// A version of three numbers.

@@ -73,14 +73,10 @@ pub fn declare(spec: &Wanted) -> Vec<StepDecl> {
             .needs([inventory_id()])
             .weight(3000)
             .nothing_to_undo("it only looks"),
-        StepDecl::new(
-            image_id(),
-            format!("Talos {} on {}", spec.talos, platform.image_storage),
-            "image",
-        )
-        .needs([preflight_id()])
-        .weight(9000)
-        .undo(),
+        StepDecl::new(image_id(), image::title(spec), "image")
+            .needs([preflight_id()])
+            .weight(9000)
+            .undo(),
     ];
     decls.push(
         StepDecl::new(strays_id(), "VMs that the castle file no longer names", "vm")

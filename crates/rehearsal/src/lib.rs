@@ -8,6 +8,7 @@
 //! the one function that changes it; then the parts, which meet only in [`turn`].
 
 pub mod birth;
+pub mod bound;
 pub mod brake;
 pub mod durations;
 pub mod host;

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::dialer::{BoxedStream, Dialer};
-use crate::tls::PinMismatch;
+use crate::verifier::{Distrusted, PinMismatch};
 
 /// How long dialling and the handshake may take together, unless told otherwise. A machine that boots drops packets,
 /// so waiting longer tells nothing that the next try would not.
@@ -78,8 +78,11 @@ pub enum HandshakeError {
     /// The server showed another certificate than the pinned one.
     #[error(transparent)]
     Pin(PinMismatch),
-    /// The server's certificate is not believed, or it does not believe ours, or it does not speak TLS.
+    /// The server's certificate is not believed.
     #[error(transparent)]
+    Certificate(Distrusted),
+    /// The server does not believe us, or does not speak TLS as we do.
+    #[error("{}", told(.0))]
     Rustls(rustls::Error),
     /// The connection broke.
     #[error("the connection broke")]
@@ -88,13 +91,30 @@ pub enum HandshakeError {
 
 impl HandshakeError {
     fn new(error: io::Error) -> Self {
-        match rustls_error(&error) {
-            Some(found) => match pin_mismatch(found) {
-                Some(mismatch) => Self::Pin(mismatch),
-                None => Self::Rustls(found.clone()),
-            },
-            None => Self::Broken(Arc::new(error)),
+        let Some(found) = rustls_error(&error) else { return Self::Broken(Arc::new(error)) };
+        if let rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) = found {
+            if let Some(mismatch) = other.0.downcast_ref::<PinMismatch>() {
+                return Self::Pin(*mismatch);
+            }
+            if let Some(distrusted) = other.0.downcast_ref::<Distrusted>() {
+                return Self::Certificate(distrusted.clone());
+            }
         }
+        Self::Rustls(found.clone())
+    }
+}
+
+/// What a failed handshake means, where rustls' own words do not tell.
+fn told(error: &rustls::Error) -> String {
+    use rustls::AlertDescription::{InsufficientSecurity, ProtocolVersion};
+    use rustls::Error::{AlertReceived, InvalidMessage, NoCertificatesPresented, PeerIncompatible};
+    match error {
+        NoCertificatesPresented => "it shows no certificate at all".to_owned(),
+        AlertReceived(ProtocolVersion | InsufficientSecurity) | PeerIncompatible(_) => {
+            format!("it speaks no TLS that is still believed: 1.2 or 1.3 is needed ({error})")
+        }
+        InvalidMessage(_) => format!("what answers there does not speak TLS ({error})"),
+        other => other.to_string(),
     }
 }
 
@@ -102,15 +122,6 @@ impl HandshakeError {
 #[must_use]
 pub fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref::<rustls::Error>()
-}
-
-fn pin_mismatch(error: &rustls::Error) -> Option<PinMismatch> {
-    match error {
-        rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) => {
-            other.0.downcast_ref::<PinMismatch>().copied()
-        }
-        _ => None,
-    }
 }
 
 /// How a connection ended, as far as the stream itself saw. On HTTP/2 the errors above it no longer tell.

@@ -4,11 +4,12 @@ use std::error::Error;
 use std::io;
 
 use castle_model::{Class, Failure};
-use rustls::{CertificateError, Error as RustlsError};
+use rustls::{AlertDescription, Error as RustlsError};
 
 use crate::connector::{ConnectError, HandshakeError};
 use crate::rest::{CallError, OpenError};
 use crate::tls::show_fingerprint;
+use crate::verifier::Fault;
 
 /// The words of an error and of everything behind it, in one line.
 #[must_use]
@@ -42,60 +43,90 @@ impl ConnectError {
         }
     }
 
-    /// What a person can do about it, where something is known.
+    /// What failed in the handshake, if that is where it ended.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub fn handshake(&self) -> Option<&HandshakeError> {
         match self {
-            Self::Tls { source, .. } => source.hint(),
+            Self::Tls { source, .. } => Some(source),
             _ => None,
         }
     }
+
+    /// What a person can do about it, where something is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        self.handshake()?.hint()
+    }
 }
+
+/// How far a clock may be behind before waiting is no cure: machines that have just booted find the time within seconds.
+const SKEW: u64 = 60_000;
 
 impl HandshakeError {
     /// Decides whether the same handshake may be tried again.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Pin(_) => Class::Denied,
-            // A machine that has just booted may not know the time yet, and its certificate is as young.
-            Self::Rustls(RustlsError::InvalidCertificate(
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-            )) => Class::Transient,
-            Self::Rustls(RustlsError::InvalidCertificate(_) | RustlsError::AlertReceived(_)) => {
-                Class::Denied
+            Self::Certificate(distrusted) => match distrusted.fault() {
+                Fault::NotYet(behind) if behind <= SKEW => Class::Transient,
+                _ => Class::Denied,
+            },
+            Self::Pin(_)
+            | Self::Rustls(
+                RustlsError::InvalidCertificate(_)
+                | RustlsError::NoCertificatesPresented
+                | RustlsError::AlertReceived(_),
+            ) => Class::Denied,
+            Self::Rustls(RustlsError::PeerIncompatible(_) | RustlsError::InvalidMessage(_)) => {
+                Class::Invalid
             }
             Self::Rustls(_) | Self::Broken(_) => Class::Transient,
         }
     }
 
-    fn hint(&self) -> Option<String> {
-        let Self::Rustls(RustlsError::InvalidCertificate(why)) = self else {
-            return match self {
-                Self::Pin(mismatch) => Some(format!(
+    /// What a person can do about it, where something is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let distrusted = match self {
+            Self::Pin(mismatch) => {
+                return Some(format!(
                     "compare it with the server's own display; if it is right, write: fingerprint = \"{}\"",
                     show_fingerprint(&mismatch.seen)
-                )),
-                _ => None,
-            };
+                ));
+            }
+            Self::Certificate(distrusted) => distrusted,
+            Self::Rustls(
+                RustlsError::PeerIncompatible(_)
+                | RustlsError::AlertReceived(
+                    AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity,
+                ),
+            ) => {
+                return Some("update the server, or what stands in front of it".to_owned());
+            }
+            Self::Rustls(RustlsError::InvalidMessage(_)) => {
+                return Some("compare host and port with where the server listens".to_owned());
+            }
+            Self::Rustls(RustlsError::NoCertificatesPresented) => {
+                return Some("give the server a certificate".to_owned());
+            }
+            Self::Rustls(_) | Self::Broken(_) => return None,
         };
-        match why {
-            // Another authority of the same name, as every Talos and Proxmox cluster has one, gives a bad signature.
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => Some(
-                "name its authority with `ca`, or pin the certificate with `fingerprint`"
-                    .to_owned(),
-            ),
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                Some("renew the server's certificate, and compare both clocks".to_owned())
+        Some(
+            match distrusted.fault() {
+                Fault::Issuer => {
+                    "if it is the right server, make its authority known: to this system (SSL_CERT_FILE names another list), or by `ca` or `fingerprint` where the castle file takes them"
+                }
+                Fault::Expired => "renew the server's certificate, and compare both clocks",
+                Fault::NotYet(_) => "compare both clocks: one of them is wrong",
+                Fault::Name => {
+                    "use a name that the certificate holds, or pin it where the castle file takes a `fingerprint`"
+                }
+                Fault::Purpose => "give the server a certificate with the purpose `serverAuth`",
+                Fault::Signature => "renew the server's certificate: SHA-1 has been forged",
+                Fault::Other => return None,
             }
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                Some(
-                    "use a name that the certificate holds, or pin it with `fingerprint`"
-                        .to_owned(),
-                )
-            }
-            _ => None,
-        }
+            .to_owned(),
+        )
     }
 }
 

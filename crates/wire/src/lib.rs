@@ -8,13 +8,16 @@ pub mod connector;
 pub mod dialer;
 pub mod failure;
 pub mod rest;
+mod roots;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+pub mod verifier;
 pub mod world;
 
-pub use connector::{ConnectError, Connector};
+pub use connector::{ConnectError, Connector, HandshakeError};
 pub use dialer::{BoxedStream, DialFuture, Dialer, Stream, TcpDialer};
 pub use rest::{CallError, Reply, Rest};
+pub use roots::system_roots;
 pub use tls::{ClientIdentity, TlsError, Verify};
 pub use world::{Clock, Entropy, SystemClock, SystemEntropy, World};

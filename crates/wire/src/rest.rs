@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -258,18 +259,68 @@ impl Rest {
         headers: Vec<(HeaderName, HeaderValue)>,
         body: impl Into<Bytes>,
     ) -> Result<Reply, CallError> {
+        let (call, request) = self.prepared(method, path_and_query, headers, body.into())?;
+        let after = self.deadline;
+        match timeout(after, self.exchange(&call, request)).await {
+            Ok(result) => result,
+            Err(_) => Err(CallError::Deadline { call, after }),
+        }
+    }
+
+    /// Reads a reply piece by piece, however large it is; the deadline is for its beginning and for each piece, not for
+    /// all of it. What comes with a status that is no success is given in the reply, up to the limit.
+    ///
+    /// # Errors
+    /// As [`Rest::request`].
+    pub async fn stream(
+        &self,
+        path_and_query: &str,
+        mut piece: impl FnMut(&[u8]) + Send,
+    ) -> Result<Reply, CallError> {
+        let (call, request) =
+            self.prepared(Method::GET, path_and_query, Vec::new(), Bytes::new())?;
+        let after = self.deadline;
+        let late = || CallError::Deadline { call: call.clone(), after };
+        let asked = timeout(after, self.client.request(request)).await.map_err(|_| late())?;
+        let (head, mut body) = asked.map_err(|error| told_apart(call.clone(), error))?.into_parts();
+        if !head.status.is_success() {
+            let read = timeout(after, self.collected(&call, body)).await.map_err(|_| late())?;
+            return Ok(replied(head, read?));
+        }
+        while let Some(frame) = timeout(after, body.frame()).await.map_err(|_| late())? {
+            let broken = |error| CallError::Broken { call: call.clone(), source: Box::new(error) };
+            if let Some(bytes) = frame.map_err(broken)?.data_ref() {
+                piece(bytes);
+            }
+        }
+        Ok(replied(head, Bytes::new()))
+    }
+
+    fn prepared(
+        &self,
+        method: Method,
+        path_and_query: &str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        body: Bytes,
+    ) -> Result<(Call, Request<Full<Bytes>>), CallError> {
         let path = path_and_query.split('?').next().unwrap_or_default();
         let call = Call { method: method.clone(), address: format!("{}{path}", self.base) };
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path_and_query}", self.base))
-            .body(Full::new(body.into()))
+            .body(Full::new(body))
             .map_err(|source| CallError::Request { call: call.clone(), source })?;
         request.headers_mut().extend(headers);
-        let after = self.deadline;
-        match timeout(after, self.exchange(&call, request)).await {
-            Ok(result) => result,
-            Err(_) => Err(CallError::Deadline { call, after }),
+        Ok((call, request))
+    }
+
+    async fn collected(&self, call: &Call, body: Incoming) -> Result<Bytes, CallError> {
+        match Limited::new(body, self.limit).collect().await {
+            Ok(collected) => Ok(collected.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                Err(CallError::TooLarge { call: call.clone(), limit: self.limit })
+            }
+            Err(source) => Err(CallError::Broken { call: call.clone(), source }),
         }
     }
 
@@ -281,20 +332,17 @@ impl Rest {
         let response =
             self.client.request(request).await.map_err(|error| told_apart(call.clone(), error))?;
         let (head, body) = response.into_parts();
-        let body = match Limited::new(body, self.limit).collect().await {
-            Ok(collected) => collected.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                return Err(CallError::TooLarge { call: call.clone(), limit: self.limit });
-            }
-            Err(source) => return Err(CallError::Broken { call: call.clone(), source }),
-        };
-        let reason = head.extensions.get::<ReasonPhrase>();
-        Ok(Reply {
-            status: head.status,
-            reason: reason.map(|r| String::from_utf8_lossy(r.as_bytes()).into_owned()),
-            headers: head.headers,
-            body,
-        })
+        Ok(replied(head, self.collected(call, body).await?))
+    }
+}
+
+fn replied(head: http::response::Parts, body: Bytes) -> Reply {
+    let reason = head.extensions.get::<ReasonPhrase>();
+    Reply {
+        status: head.status,
+        reason: reason.map(|r| String::from_utf8_lossy(r.as_bytes()).into_owned()),
+        headers: head.headers,
+        body,
     }
 }
 

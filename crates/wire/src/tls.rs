@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use castle_model::Secret;
 use castle_model::spec::Trust;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::time_provider::TimeProvider;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::verifier::{ByChain, ByLeaf};
 use crate::world::{Clock, World};
 
 /// The SHA-256 of a certificate in DER form.
@@ -31,8 +29,19 @@ const TALOS_KEY_LABEL: &str = "ED25519 PRIVATE KEY";
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// There is no authority to verify servers by.
-    #[error("no certificate of an authority is known to verify servers by")]
+    #[error(
+        "this system has no list of authorities to verify servers by (install its ca-certificates, or name a file with SSL_CERT_FILE)"
+    )]
     NoRoots,
+    /// The list of authorities that was named can not be read.
+    #[error("the list of authorities {file} can not be read")]
+    RootsFile {
+        /// Which.
+        file: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// A certificate could not be read.
     #[error("the certificate of {whose} cannot be read as PEM")]
     Certificate {
@@ -101,7 +110,7 @@ impl Recorded {
         self.certificate().map(|der| fingerprint(&der))
     }
 
-    fn note(&self, certificate: &CertificateDer<'_>) {
+    pub(crate) fn note(&self, certificate: &CertificateDer<'_>) {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *place = Some(certificate.clone().into_owned());
     }
@@ -135,16 +144,6 @@ impl fmt::Debug for ClientIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientIdentity").field("chain", &self.chain.len()).finish_non_exhaustive()
     }
-}
-
-/// A server showed another certificate than the pinned one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the certificate has the fingerprint {}, not the pinned {}", show_fingerprint(.seen), show_fingerprint(.wanted))]
-pub struct PinMismatch {
-    /// The pinned fingerprint.
-    pub wanted: Fingerprint,
-    /// That of the certificate shown.
-    pub seen: Fingerprint,
 }
 
 /// Makes the TLS side of a client: who is believed, who we are, by which clock, for which protocols (ALPN).
@@ -181,29 +180,25 @@ fn verifier(
     verify: &Verify,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    let roots = match verify {
-        Verify::Roots(roots) => roots.to_vec(),
-        Verify::Authority(pem) => certificates(pem, "the authority")?,
-        Verify::Fingerprint(wanted) => {
-            let rule = LeafRule::Pinned(*wanted);
-            return Ok(Arc::new(ByLeaf { rule, provider: provider.clone() }));
+    let mut store = RootCertStore::empty();
+    match verify {
+        // A system's list is long and old; one that cannot be read takes nothing from the others.
+        Verify::Roots(roots) => drop(store.add_parsable_certificates(roots.iter().cloned())),
+        Verify::Authority(pem) => {
+            for root in certificates(pem, "the authority")? {
+                store.add(root).map_err(TlsError::Refused)?;
+            }
         }
-        Verify::RecordOnly(place) => {
-            let rule = LeafRule::Noted(place.clone());
-            return Ok(Arc::new(ByLeaf { rule, provider: provider.clone() }));
-        }
-    };
-    if roots.is_empty() {
+        Verify::Fingerprint(wanted) => return Ok(Arc::new(ByLeaf::pinned(*wanted, provider))),
+        Verify::RecordOnly(place) => return Ok(Arc::new(ByLeaf::noted(place.clone(), provider))),
+    }
+    if store.is_empty() {
         return Err(TlsError::NoRoots);
     }
-    let mut store = RootCertStore::empty();
-    for root in roots {
-        store.add(root).map_err(TlsError::Refused)?;
-    }
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
         .build()
         .map_err(TlsError::Verifier)?;
-    Ok(verifier)
+    Ok(Arc::new(ByChain::new(chain)))
 }
 
 /// Reads every certificate of a PEM text; `whose` names it in errors.
@@ -268,67 +263,5 @@ impl fmt::Debug for WorldTime {
 impl TimeProvider for WorldTime {
     fn current_time(&self) -> Option<UnixTime> {
         Some(UnixTime::since_unix_epoch(Duration::from_millis(self.0.now().0)))
-    }
-}
-
-/// Verifies by the certificate itself, whoever signed it; that the server holds its key is checked all the same.
-#[derive(Debug)]
-struct ByLeaf {
-    rule: LeafRule,
-    provider: Arc<CryptoProvider>,
-}
-
-#[derive(Debug)]
-enum LeafRule {
-    /// Only this one.
-    Pinned(Fingerprint),
-    /// Any, and it is noted.
-    Noted(Arc<Recorded>),
-}
-
-impl ServerCertVerifier for ByLeaf {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match &self.rule {
-            LeafRule::Noted(place) => place.note(end_entity),
-            LeafRule::Pinned(wanted) => {
-                let seen = fingerprint(end_entity);
-                if seen != *wanted {
-                    let mismatch = Arc::new(PinMismatch { wanted: *wanted, seen });
-                    return Err(CertificateError::Other(OtherError(mismatch)).into());
-                }
-            }
-        }
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -1,11 +1,14 @@
-//! The Talos image factory: registering a schematic, and the addresses of what it builds.
+//! The Talos image factory: registering a schematic, the addresses of what it builds, and its content.
 
+use castle_model::lock::ImagePin;
 use castle_model::spec::Version;
 use castle_wire::{Rest, Verify, World};
 use http::Method;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use crate::ArtefactError;
+use crate::redirect::{REDIRECTS, not_https, redirect, refused, split, target};
 use crate::schematic::Schematic;
 
 /// Where the factory is.
@@ -14,6 +17,7 @@ pub const FACTORY: &str = "https://factory.talos.dev";
 /// A client of the image factory.
 #[derive(Clone)]
 pub struct Factory {
+    world: World,
     rest: Rest,
 }
 
@@ -30,7 +34,7 @@ impl Factory {
     pub fn new(world: &World) -> Result<Self, ArtefactError> {
         let rest = Rest::open(world, FACTORY, &Verify::Roots(world.roots.clone()))
             .map_err(|source| ArtefactError::Open { url: FACTORY.to_owned(), source })?;
-        Ok(Self { rest })
+        Ok(Self { world: world.clone(), rest })
     }
 
     /// Registers a schematic, so that its images can be fetched. Registering twice changes nothing.
@@ -60,18 +64,93 @@ impl Factory {
         }
         Ok(expected)
     }
+
+    /// How long the disk image is, in bytes, where the factory says so.
+    ///
+    /// # Errors
+    /// If it does not answer, or has no such image: a schematic must be registered before.
+    pub async fn size(
+        &self,
+        schematic: &Schematic,
+        talos: Version,
+    ) -> Result<Option<u64>, ArtefactError> {
+        Ok(self.located(&image_url(schematic, talos)).await?.1)
+    }
+
+    /// The content of the disk image, read to its end and kept nowhere.
+    ///
+    /// # Errors
+    /// If the factory does not answer, has no such image, or breaks off.
+    pub async fn digest(
+        &self,
+        schematic: &Schematic,
+        talos: Version,
+    ) -> Result<ImagePin, ArtefactError> {
+        let url = image_url(schematic, talos);
+        let (place, promised) = self.located(&url).await?;
+        let (base, path) = split(&place).ok_or_else(|| not_https(&url, &place))?;
+        let (mut hash, mut size) = (Sha256::new(), 0_u64);
+        let reply = self
+            .rest(&base)?
+            .stream(&path, |piece| {
+                hash.update(piece);
+                size += u64::try_from(piece.len()).unwrap_or(u64::MAX);
+            })
+            .await
+            .map_err(|source| ArtefactError::Call { url: url.clone(), source })?;
+        if !reply.status.is_success() {
+            return Err(refused(&url, &reply));
+        }
+        if let Some(promised) = promised.filter(|promised| *promised != size) {
+            return Err(ArtefactError::BrokenOff { url, promised, size });
+        }
+        Ok(ImagePin { sha256: hex::encode(hash.finalize()), size })
+    }
+
+    /// Where something really is, after all that the factory sends us to, and how long it is.
+    async fn located(&self, url: &str) -> Result<(String, Option<u64>), ArtefactError> {
+        let mut next = url.to_owned();
+        for _ in 0..=REDIRECTS {
+            let (base, path) = split(&next).ok_or_else(|| not_https(url, &next))?;
+            let reply = self
+                .rest(&base)?
+                .request(Method::HEAD, &path, Vec::new(), "")
+                .await
+                .map_err(|source| ArtefactError::Call { url: url.to_owned(), source })?;
+            if reply.status.is_success() {
+                let length = reply.header("content-length").and_then(|text| text.parse().ok());
+                return Ok((next, length.filter(|length| *length > 0)));
+            }
+            next = target(url, &base, &reply)?;
+        }
+        Err(redirect(url, format!("more than {REDIRECTS} times")))
+    }
+
+    fn rest(&self, base: &str) -> Result<Rest, ArtefactError> {
+        if base == FACTORY {
+            return Ok(self.rest.clone());
+        }
+        Rest::open(&self.world, base, &Verify::Roots(self.world.roots.clone()))
+            .map_err(|source| ArtefactError::Open { url: base.to_owned(), source })
+    }
 }
 
-/// The address of the disk image for Proxmox: cloud-init's `nocloud`, as qcow2.
+/// Under which name the factory, and `castle.lock`, know the disk image for Proxmox: cloud-init's `nocloud`, as qcow2.
+#[must_use]
+pub fn image_key(schematic: &Schematic, talos: Version) -> String {
+    format!("{}/v{talos}/nocloud-amd64.qcow2", schematic.id())
+}
+
+/// The address of that image.
 #[must_use]
 pub fn image_url(schematic: &Schematic, talos: Version) -> String {
-    format!("{FACTORY}/image/{}/v{talos}/nocloud-amd64.qcow2", schematic.id())
+    format!("{FACTORY}/image/{}", image_key(schematic, talos))
 }
 
-/// The file name under which the image is kept: version and the beginning of the schematic's id.
+/// The file name under which the image is kept: version, and as much of the schematic's id as can not be met twice.
 #[must_use]
 pub fn image_file(schematic: &Schematic, talos: Version) -> String {
-    format!("talos-{talos}-{}.qcow2", &schematic.id()[..16])
+    format!("talos-{talos}-{}.qcow2", &schematic.id()[..32])
 }
 
 /// The reference of the installer with the same extensions, for machine configs and upgrades.
@@ -92,7 +171,10 @@ mod tests {
             image_url(&plain, talos),
             "https://factory.talos.dev/image/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba/v1.13.9/nocloud-amd64.qcow2"
         );
-        assert_eq!(image_file(&plain, talos), "talos-1.13.9-376567988ad37013.qcow2");
+        assert_eq!(
+            image_file(&plain, talos),
+            "talos-1.13.9-376567988ad370138ad8b2698212367b.qcow2"
+        );
         assert_eq!(
             installer(&plain, talos),
             "factory.talos.dev/nocloud-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.13.9"

@@ -5,6 +5,7 @@
 
 pub mod factory;
 pub mod manifest;
+mod redirect;
 pub mod schematic;
 
 pub use factory::Factory;
@@ -56,6 +57,16 @@ pub enum ArtefactError {
         /// In which way.
         why: String,
     },
+    /// What was sent is not all of it.
+    #[error("{url} broke off after {size} of {promised} bytes")]
+    BrokenOff {
+        /// The address.
+        url: String,
+        /// How long it is.
+        promised: u64,
+        /// How much came.
+        size: u64,
+    },
     /// An extension's name holds characters whose quoting we do not reproduce.
     #[error("`{0}` is not the name of a Talos extension (a-z, 0-9, `-`, `_`, `.` and `/`)")]
     Extension(String),
@@ -87,6 +98,7 @@ impl ArtefactError {
                 _ => Class::Invalid,
             },
             Self::OtherId { .. } => Class::Conflict,
+            Self::BrokenOff { .. } => Class::Transient,
         }
     }
 

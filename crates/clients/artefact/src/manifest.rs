@@ -2,16 +2,14 @@
 
 use bytes::Bytes;
 use castle_wire::{Rest, Verify, World};
-use http::{Method, Uri};
+use http::Method;
 use sha2::{Digest, Sha256};
 
 use crate::ArtefactError;
+use crate::redirect::{REDIRECTS, not_https, redirect, split, target};
 
 /// How large a manifest may be; the largest, Longhorn's and External Secrets', are under 2 MiB.
 const LIMIT: usize = 8 * 1024 * 1024;
-
-/// How often a download may be sent elsewhere: GitHub's releases do it once or twice.
-const REDIRECTS: usize = 5;
 
 /// One release's manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +74,7 @@ pub fn source(component: &str) -> Option<&'static ManifestSource> {
 pub async fn fetch(world: &World, url: &str) -> Result<Manifest, ArtefactError> {
     let mut next = url.to_owned();
     for _ in 0..=REDIRECTS {
-        let (base, path) = split(&next)
-            .ok_or_else(|| redirect(url, format!("to `{next}`, which is not an https address")))?;
+        let (base, path) = split(&next).ok_or_else(|| not_https(url, &next))?;
         let rest = Rest::open(world, &base, &Verify::Roots(world.roots.clone()))
             .map_err(|source| ArtefactError::Open { url: next.clone(), source })?
             .limit(LIMIT);
@@ -89,35 +86,9 @@ pub async fn fetch(world: &World, url: &str) -> Result<Manifest, ArtefactError> 
             let sha256 = hex::encode(Sha256::digest(&reply.body));
             return Ok(Manifest { bytes: reply.body, sha256 });
         }
-        if !reply.status.is_redirection() {
-            let text = reply.text().lines().next().unwrap_or_default().chars().take(200).collect();
-            return Err(ArtefactError::Answer {
-                url: url.to_owned(),
-                status: reply.status.as_u16(),
-                text,
-            });
-        }
-        next = match reply.header("location") {
-            Some(place) if place.starts_with('/') => format!("{base}{place}"),
-            Some(place) => place.to_owned(),
-            None => return Err(redirect(url, "without saying where to".to_owned())),
-        };
+        next = target(url, &base, &reply)?;
     }
     Err(redirect(url, format!("more than {REDIRECTS} times")))
-}
-
-fn redirect(url: &str, why: String) -> ArtefactError {
-    ArtefactError::Redirect { url: url.to_owned(), why }
-}
-
-/// An https address as server and path.
-fn split(url: &str) -> Option<(String, String)> {
-    let uri: Uri = url.parse().ok()?;
-    if uri.scheme_str() != Some("https") {
-        return None;
-    }
-    let path = uri.path_and_query().map_or("/", |p| p.as_str());
-    Some((format!("https://{}", uri.authority()?), path.to_owned()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use castle_model::spec::Trust;
 use castle_model::{Class, Failure, Secret};
 use castle_wire::failure::chain;
 use castle_wire::rest::OpenError;
-use castle_wire::{CallError, Reply, Rest, Verify, World};
+use castle_wire::tls::show_fingerprint;
+use castle_wire::verifier::Fault;
+use castle_wire::{CallError, HandshakeError, Reply, Rest, Verify, World};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -54,6 +56,14 @@ pub enum ProxmoxError {
         /// Its words, with those about single parameters.
         text: String,
     },
+    /// What answers sends us elsewhere. Proxmox' API never does.
+    #[error("what answers at {endpoint} is not the API of Proxmox: it sends us to {location}")]
+    Redirect {
+        /// Where we asked.
+        endpoint: String,
+        /// Where it sends us.
+        location: String,
+    },
     /// Proxmox answers something that we do not understand.
     #[error("Proxmox gave an answer to {call} that cannot be read: {why}")]
     Malformed {
@@ -69,7 +79,7 @@ impl ProxmoxError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Open { .. } | Self::Token => Class::Invalid,
+            Self::Open { .. } | Self::Token | Self::Redirect { .. } => Class::Invalid,
             Self::Call(error) => error.class(),
             Self::Answer { status, text } => catalogue::meaning(status.as_u16(), text).class,
             Self::Malformed { .. } => Class::Bug,
@@ -86,7 +96,16 @@ impl ProxmoxError {
     #[must_use]
     pub fn failure(&self, what: impl Into<String>) -> Failure {
         match self {
-            Self::Call(error) => error.failure(what),
+            Self::Call(error) => {
+                let mut failure = error.failure(what);
+                if let CallError::Connect { source, .. } = error {
+                    failure.hint = source.handshake().and_then(cure).or(failure.hint);
+                }
+                failure
+            }
+            Self::Redirect { .. } => Failure::new(self.class(), what, chain(self)).hint(
+                "compare `endpoint` with the address of the Proxmox host; its API listens on port 8006",
+            ),
             Self::Answer { status, text } => catalogue::failure(status.as_u16(), text, what),
             _ => Failure::new(self.class(), what, chain(self)),
         }
@@ -108,6 +127,30 @@ impl Token {
     #[must_use]
     pub fn whole(token: &Secret) -> Self {
         Self(Secret::new(token.expose().trim().to_owned()))
+    }
+}
+
+/// What to do where the host's certificate is not believed: Proxmox makes its own, so that a pin is the usual cure.
+fn cure(error: &HandshakeError) -> Option<String> {
+    let pin = |seen| {
+        format!(
+            "compare the fingerprint with the one that the host shows (node, System, Certificates; or there: openssl x509 \
+             -in /etc/pve/local/pve-ssl.pem -noout -fingerprint -sha256); if they are equal, write in platform \"proxmox\": \
+             fingerprint = \"{}\"",
+            show_fingerprint(seen)
+        )
+    };
+    match error {
+        HandshakeError::Pin(mismatch) => Some(pin(&mismatch.seen)),
+        HandshakeError::Certificate(distrusted) => match distrusted.fault() {
+            Fault::Issuer | Fault::Name | Fault::Purpose => Some(pin(&distrusted.seen)),
+            Fault::Expired => Some(
+                "renew the host's certificate there (pvecm updatecerts --force), and compare both clocks"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -202,7 +245,13 @@ impl Proxmox {
         }
         let call = format!("{method} {path}");
         let reply = self.rest.request(method, &address, headers, body).await;
-        judge(&call, &reply.map_err(ProxmoxError::Call)?)
+        let reply = reply.map_err(ProxmoxError::Call)?;
+        if reply.status.is_redirection() {
+            let endpoint = self.endpoint().to_owned();
+            let location = reply.header("location").unwrap_or("nowhere").to_owned();
+            return Err(ProxmoxError::Redirect { endpoint, location });
+        }
+        judge(&call, &reply)
     }
 }
 

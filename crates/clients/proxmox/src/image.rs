@@ -23,6 +23,17 @@ pub struct Volume {
     pub vmid: u64,
 }
 
+/// An image to be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Download<'a> {
+    /// Where it is.
+    pub url: &'a str,
+    /// The name that its file gets.
+    pub filename: &'a str,
+    /// Its SHA-256, if it is known.
+    pub sha256: Option<&'a str>,
+}
+
 impl Proxmox {
     /// What is on a storage, only of one kind of content if one is given, by name.
     ///
@@ -42,7 +53,8 @@ impl Proxmox {
         Ok(found)
     }
 
-    /// Lets Proxmox fetch an image into `import` content. An existing file is never overwritten: the task fails then.
+    /// Lets Proxmox fetch an image into `import` content. An existing file is never overwritten: with a check sum the
+    /// task compares it, without one it fails.
     ///
     /// # Errors
     /// If Proxmox refuses.
@@ -50,14 +62,18 @@ impl Proxmox {
         &self,
         node: &str,
         storage: &str,
-        url: &str,
-        filename: &str,
+        wanted: &Download<'_>,
     ) -> Result<Upid, ProxmoxError> {
-        let parameters = [
+        let mut parameters = Vec::new();
+        if let Some(sha256) = wanted.sha256 {
+            parameters.push(("checksum", sha256.to_owned()));
+            parameters.push(("checksum-algorithm", "sha256".to_owned()));
+        }
+        parameters.extend([
             ("content", "import".to_owned()),
-            ("filename", filename.to_owned()),
-            ("url", url.to_owned()),
-        ];
+            ("filename", wanted.filename.to_owned()),
+            ("url", wanted.url.to_owned()),
+        ]);
         let path = format!("{}/download-url", store(node, storage));
         named("POST download-url", &self.post(&path, &parameters).await?)
     }

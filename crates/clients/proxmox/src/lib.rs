@@ -16,5 +16,5 @@ pub mod task;
 pub use client::{Proxmox, ProxmoxError, Token};
 pub use guest::{Config, Guest, GuestKind};
 pub use host::{HostStatus, NodeEntry, Storage};
-pub use image::Volume;
+pub use image::{Download, Volume};
 pub use task::{TaskStatus, Upid};

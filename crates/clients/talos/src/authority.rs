@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use castle_model::Secret;
 use castle_model::time::Moment;
 use castle_wire::Entropy;
-use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
+use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+use p256::pkcs8::EncodePrivateKey as _;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, SerialNumber,
@@ -197,12 +198,24 @@ fn new_key(
             };
             let damaged = |_| KeyError::Damaged { what };
             let der = secret.to_pkcs8_der().map_err(damaged)?;
-            let text =
-                secret.to_sec1_pem(LineEnding::LF).map_err(|_| KeyError::Damaged { what })?;
             let pair = pair(what, der.as_bytes(), &PKCS_ECDSA_P256_SHA256)?;
-            Ok((pair, Secret::new(text.as_str())))
+            Ok((pair, pem("EC PRIVATE KEY", &sec1(&secret))))
         }
     }
+}
+
+/// A P-256 key as SEC 1 has it. The curve must be named in it: Go refuses a key that leaves it to the surroundings.
+fn sec1(secret: &p256::SecretKey) -> Vec<u8> {
+    let public = secret.public_key().to_encoded_point(false);
+    [
+        &[0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20][..],
+        &secret.to_bytes(),
+        // prime256v1
+        &[0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
+        &[0xa1, 0x44, 0x03, 0x42, 0x00],
+        public.as_bytes(),
+    ]
+    .concat()
 }
 
 /// Reads a key in one of the forms that Talos writes.
@@ -265,4 +278,24 @@ fn serial(entropy: &dyn Entropy) -> SerialNumber {
 fn set_life(params: &mut CertificateParams, from: Moment, life: Duration) {
     params.not_before = date_time_ymd(1970, 1, 1) + Duration::from_secs(from.0 / 1000);
     params.not_after = params.not_before + life;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestEntropy;
+
+    /// Talos, written in Go, says `unknown elliptic curve` to a key that does not name its own.
+    #[test]
+    fn a_p256_key_names_its_curve_and_is_read_again() {
+        let (pair, key) = new_key("test", KeyKind::P256, &TestEntropy::new(5)).unwrap();
+        let der = decode("test", key.expose()).unwrap();
+        let named = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+        assert_eq!(der.len(), usize::from(der[1]) + 2);
+        assert!(der.windows(named.len()).any(|window| window == named));
+        assert!(key.expose().starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
+        let (again, _) = read_key("test", key.expose()).unwrap();
+        assert_eq!(again.public_key_raw(), pair.public_key_raw());
+        assert!(der.ends_with(pair.public_key_raw()));
+    }
 }

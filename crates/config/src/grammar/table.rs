@@ -1,25 +1,26 @@
 //! The one table of everything that may stand in a castle file: the reader, its suggestions and the reference use it.
 
+use super::machine::MACHINE;
+use super::platform::{NODES, PLATFORM};
 use super::{Attribute, Block, Kind, Label, Presence, Times};
-use crate::limits::MAX_MACHINES;
 
-const fn required(
+pub(super) const fn required(
     key: &'static str,
     kind: Kind,
     example: &'static str,
     doc: &'static str,
 ) -> Attribute {
-    Attribute { key, kind, presence: Presence::Required, doc, example }
+    optional(key, kind, Presence::Required, example, doc)
 }
 
-const fn optional(
+pub(super) const fn optional(
     key: &'static str,
     kind: Kind,
     presence: Presence,
     example: &'static str,
     doc: &'static str,
 ) -> Attribute {
-    Attribute { key, kind, presence, doc, example }
+    Attribute { key, platform: None, kind, presence, doc, example }
 }
 
 const ENABLED: Attribute = optional(
@@ -61,7 +62,8 @@ pub(crate) const CASTLE: Block = Block {
     ],
     open: None,
     blocks: &[
-        SECRETS, PLATFORM, NETWORK, NODES, ENGINE, NETWORKING, STORAGE, GITOPS, LAYER, DEADLINES,
+        SECRETS, PLATFORM, NETWORK, NODES, MACHINE, ENGINE, NETWORKING, STORAGE, GITOPS, LAYER,
+        DEADLINES,
     ],
 };
 
@@ -95,70 +97,6 @@ const SECRETS: Block = Block {
             Presence::Default("\"remove\""),
             "\"keep\"",
             "What `castle down` does with the escrowed Talos secrets: `\"remove\"` once no VM is left, or `\"keep\"`.",
-        ),
-    ],
-    open: None,
-    blocks: &[],
-};
-
-const PLATFORM: Block = Block {
-    keyword: "platform",
-    label: Label::OneOf(&["proxmox"]),
-    times: Times::Once,
-    doc: "Where machines come from.",
-    attributes: &[
-        required("endpoint", Kind::Server, "\"https://pve.lan:8006\"", "The API of Proxmox VE."),
-        optional(
-            "fingerprint",
-            Kind::Fingerprint,
-            Presence::Optional,
-            "\"5D:0E:…\"",
-            "The SHA-256 fingerprint of the certificate of the API. Without `fingerprint` and `ca` it is verified \
-             by the roots of the system; both together are refused.",
-        ),
-        optional(
-            "ca",
-            Kind::Certificates,
-            Presence::Optional,
-            "file(\"pve-root-ca.pem\")",
-            "The PEM certificate of the authority that signed the certificate of the API.",
-        ),
-        required(
-            "token_id",
-            Kind::Secret,
-            "secret(\"PROXMOX_TOKEN_ID\")",
-            "The API token's name, `USER@REALM!ID`.",
-        ),
-        required(
-            "token_secret",
-            Kind::Secret,
-            "secret(\"PROXMOX_TOKEN_SECRET\")",
-            "The API token's secret.",
-        ),
-        required("node", Kind::Word, "\"pve\"", "The Proxmox node that carries the VMs."),
-        required("storage", Kind::Word, "\"local-lvm\"", "The storage for disks."),
-        required(
-            "image_storage",
-            Kind::Word,
-            "\"local\"",
-            "A storage that takes content `import`, for the Talos image.",
-        ),
-        required("bridge", Kind::Word, "\"vmbr0\"", "The network bridge."),
-        required(
-            "vmids",
-            Kind::VmIds,
-            "\"421-432\"",
-            "The VM ids that the castle may use, both ends included. No VM outside of it is ever touched.",
-        ),
-        optional(
-            "extensions",
-            Kind::ExtensionList,
-            Presence::Default(
-                "[\"siderolabs/iscsi-tools\", \"siderolabs/qemu-guest-agent\", \"siderolabs/util-linux-tools\"]",
-            ),
-            "[\"siderolabs/iscsi-tools\", \"siderolabs/qemu-guest-agent\"]",
-            "Talos system extensions in the image. Longhorn needs `siderolabs/iscsi-tools` and \
-             `siderolabs/util-linux-tools`.",
         ),
     ],
     open: None,
@@ -217,49 +155,6 @@ const NETWORK: Block = Block {
             Presence::Default("\"10.96.0.0/12\""),
             "\"10.96.0.0/12\"",
             "Addresses of services.",
-        ),
-    ],
-    open: None,
-    blocks: &[],
-};
-
-const NODES: Block = Block {
-    keyword: "nodes",
-    label: Label::OneOf(&["control-plane", "worker"]),
-    times: Times::AtMostOnce,
-    doc: "Machines of one role. Both roles are required: the count of control planes must be odd, and there must be \
-          at least one worker, because control planes take no workloads. The machines are numbered: the second has \
-          the second address, VM id and name, and so on.",
-    attributes: &[
-        required("count", Kind::Integer(0, MAX_MACHINES), "3", "How many machines."),
-        required(
-            "first_ip",
-            Kind::Address,
-            "\"192.168.1.211\"",
-            "The address of the first; the others follow it, counted as addresses.",
-        ),
-        required(
-            "first_vmid",
-            Kind::Integer(0, 999_999_999),
-            "421",
-            "The VM id of the first; the others follow it.",
-        ),
-        required("cores", Kind::Integer(1, 512), "4", "Virtual processors of each."),
-        required("memory", Kind::Size, "\"8GiB\"", "Memory of each, in whole MiB."),
-        required("disk", Kind::Size, "\"40GiB\"", "System disk of each, in whole GiB."),
-        optional(
-            "data_disk",
-            Kind::Size,
-            Presence::Optional,
-            "\"100GiB\"",
-            "A second disk of each for Longhorn's volumes, in whole GiB.",
-        ),
-        optional(
-            "name_prefix",
-            Kind::Label,
-            Presence::Derived("`cp` for control planes, `worker` for workers"),
-            "\"node\"",
-            "What the names begin with: `cp` gives `cp-01`, `cp-02` and so on.",
         ),
     ],
     open: None,

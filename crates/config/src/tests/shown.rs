@@ -47,7 +47,7 @@ fn unknown_platform() {
     22 |   platform "vsphere" {
        |            ^^^^^^^^^ not known to this version
        |
-       = note: this version knows `proxmox`
+       = note: this version knows `proxmox` and `machines`
        = help: write platform "proxmox"
 
     castle.hcl: 1 error

@@ -1,18 +1,32 @@
 //! `platform/image`: the Talos image with the wanted extensions lies on the image storage, fetched once.
 //!
-//! The file carries the castle's name, so that each castle owns its own and can remove it without asking others.
+//! The file is named by what is in it, so that all castles of a host share it. Nobody overwrites it; the last castle
+//! that goes takes it along. What `castle.lock` pins is compared by Proxmox itself, when the file is fetched and when it
+//! is found; what it does not pin is proven by the end of the download and by the file's length.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use castle_artefact::factory::{image_file, image_url};
+use castle_artefact::factory::{image_file, image_key, image_url};
 use castle_artefact::{Factory, Schematic};
-use castle_engine::{Acted, Context, Step};
-use castle_model::{Change, Class, Failure, Observed, Verb};
-use castle_proxmox::Upid;
+use castle_engine::{Acted, Context, Key, Step};
+use castle_model::lock::ImagePin;
+use castle_model::{Change, Class, Failure, Observed, Spec, Verb};
+use castle_proxmox::{Download, Upid};
+use castle_wire::World;
 
+use super::mark::{TAG, castle_tag};
 use super::wanted::Wanted;
 use super::{Site, task};
+
+/// How long the image is, as far as the factory told; given by `platform/image` to its own gate.
+const LENGTH: Key<Option<u64>> = Key::new("platform/image-length");
+
+/// What the journal keeps of an image whose content was compared.
+const COMPARED: &str = "sha256";
+/// What the journal keeps of an image's length.
+const SIZE: &str = "size";
 
 /// The image's schematic: the extensions of the castle file.
 ///
@@ -31,12 +45,37 @@ pub fn volume(spec: &Wanted) -> Result<String, Failure> {
     Ok(format!("{}:import/{}", spec.platform.image_storage, file(spec)?))
 }
 
+/// Reads the image from the factory to its end, and gives what `castle.lock` keeps of it: its name there and its content.
+///
+/// # Errors
+/// If the castle's machines are not made by castle, or the factory does not give the image.
+pub async fn pin(world: &World, spec: &Spec) -> Result<(String, ImagePin), Failure> {
+    let what = format!("read the image of Talos {} from the factory", spec.talos);
+    let platform = spec.platform.proxmox().ok_or_else(|| {
+        Failure::new(Class::Invalid, &what, "this castle's machines are not made from an image")
+    })?;
+    let schematic = schematic(&platform.extensions)?;
+    let factory = Factory::new(world).map_err(|error| error.failure(&what))?;
+    factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
+    let pin = factory.digest(&schematic, spec.talos).await.map_err(|error| error.failure(&what))?;
+    Ok((image_key(&schematic, spec.talos), pin))
+}
+
+/// What the step is called: an image that nothing pins is said to be unverified before anything is done.
+pub(super) fn title(spec: &Wanted) -> String {
+    let verified = matches!(pinned(spec), Ok(Some(_)));
+    let doubt = if verified { "" } else { ", unverified" };
+    format!("Talos {} on {}{doubt}", spec.talos, spec.platform.image_storage)
+}
+
 fn file(spec: &Wanted) -> Result<String, Failure> {
-    Ok(format!(
-        "castle-{}-{}",
-        spec.name,
-        image_file(&schematic(&spec.platform.extensions)?, spec.talos)
-    ))
+    Ok(image_file(&schematic(&spec.platform.extensions)?, spec.talos))
+}
+
+/// What `castle.lock` says of the image.
+fn pinned(spec: &Wanted) -> Result<Option<&ImagePin>, Failure> {
+    let key = image_key(&schematic(&spec.platform.extensions)?, spec.talos);
+    Ok(spec.lock.images.get(&key))
 }
 
 /// The step.
@@ -82,63 +121,140 @@ impl Image {
             })?;
         Ok(volumes.iter().find(|found| found.volid == wanted).map(|found| found.size))
     }
+
+    /// A file that is there and is not the image. It may be somebody's, so it is never overwritten or removed.
+    fn other(&self, why: impl Into<String>) -> Result<Failure, Failure> {
+        let volume = volume(&self.0.spec)?;
+        let what = format!("use the image {volume}");
+        Ok(Failure::new(Class::Conflict, what, why).hint(format!(
+            "castle never overwrites it: if nobody needs it, remove it on the host (pvesm free {volume}), then run the same command again; \
+             if castle.lock is wrong, `castle lock --images` makes it anew"
+        )))
+    }
+
+    /// Compares the length of the file with what is known of it.
+    fn judge_size(&self, size: u64, known: Option<u64>, by: &str) -> Result<(), Failure> {
+        match known {
+            Some(known) if known != size => {
+                Err(self.other(format!("the file has {size} bytes, {by} {known}"))?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn evidence(&self, size: u64) -> Result<String, Failure> {
+        let how = match pinned(&self.0.spec)? {
+            Some(_) => "as castle.lock pins it",
+            None => "unverified: castle.lock does not pin it",
+        };
+        Ok(format!("{} ({} MiB, {how})", volume(&self.0.spec)?, size >> 20))
+    }
+
+    /// Names of other castles with guests on this cluster: they may want the image, too.
+    async fn neighbours(&self, cx: &Context) -> Result<BTreeSet<String>, Failure> {
+        let own = castle_tag(&self.0.spec.name);
+        let guests = self.0.client(cx)?.guests().await;
+        let guests = guests.map_err(|error| error.failure("look who else uses the image"))?;
+        let theirs = guests.iter().filter(|g| g.tags.contains(TAG) && !g.tags.contains(&own));
+        let names =
+            theirs.flat_map(|guest| &guest.tags).filter_map(|tag| tag.strip_prefix("castle-"));
+        Ok(names.map(str::to_owned).collect())
+    }
 }
 
 #[async_trait]
 impl Step for Image {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        Ok(match self.size(cx).await? {
-            Some(size) => {
-                Observed::right(format!("{} ({} MiB)", volume(&self.0.spec)?, size >> 20))
-            }
-            None => Observed::Absent,
-        })
+        let Some(size) = self.size(cx).await? else { return Ok(Observed::Absent) };
+        let before = cx.state().outputs();
+        let Some(pin) = pinned(&self.0.spec)? else {
+            let known = before.get(SIZE).and_then(|text| text.parse().ok());
+            self.judge_size(size, known, "it had")?;
+            return Ok(Observed::right(self.evidence(size)?));
+        };
+        self.judge_size(size, Some(pin.size), "castle.lock says")?;
+        if before.get(COMPARED) == Some(&pin.sha256) {
+            return Ok(Observed::right(self.evidence(size)?));
+        }
+        Ok(Observed::wrong("its content is not compared with castle.lock yet"))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let client = self.0.client(cx)?;
         self.settle(cx).await?;
-        if self.size(cx).await?.is_some() {
-            return Ok(Acted::of(Change::Created));
-        }
         let spec = &self.0.spec;
         let (platform, what) = (&spec.platform, self.what());
-        let schematic = schematic(&spec.platform.extensions)?;
-        let factory = Factory::new(&self.0.world).map_err(|error| error.failure(&what))?;
-        factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
+        let (schematic, pin) = (schematic(&platform.extensions)?, pinned(spec)?);
+        let there = self.size(cx).await?;
+        let mut length = pin.map(|pin| pin.size);
+        if let (Some(size), None) = (there, pin) {
+            cx.outputs().put(&LENGTH, None);
+            return Ok(Acted::of(Change::Created).with(SIZE, size.to_string()));
+        }
+        if there.is_none() {
+            let factory = Factory::new(&self.0.world).map_err(|error| error.failure(&what))?;
+            factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
+            if length.is_none() {
+                let said = factory.size(&schematic, spec.talos).await;
+                length = said.map_err(|error| error.failure(&what))?;
+            }
+        }
+        cx.outputs().put(&LENGTH, length);
+        let (url, filename) = (image_url(&schematic, spec.talos), file(spec)?);
+        let sha256 = pin.map(|pin| pin.sha256.as_str());
+        let wanted = Download { url: &url, filename: &filename, sha256 };
         let download = client
-            .download(
-                &platform.node,
-                &platform.image_storage,
-                &image_url(&schematic, spec.talos),
-                &file(spec)?,
-            )
+            .download(&platform.node, &platform.image_storage, &wanted)
             .await
             .map_err(|error| error.failure(&what))?;
+        let mut acted = Acted::of(Change::Created);
         match task::follow(cx, &client, &download, &what).await {
             // Another download of the same file was faster; the gate looks whether it is there.
-            Err(failure) if failure.class == Class::Conflict => Ok(Acted::of(Change::Unchanged)),
-            Err(failure) => Err(failure),
-            Ok(()) => Ok(Acted::of(Change::Created)),
+            Err(failure) if failure.class == Class::Conflict => acted.change = Change::Unchanged,
+            Err(failure) if failure.why.contains("checksum mismatch") => {
+                return Err(self
+                    .other(failure.why)?
+                    .evidence(failure.evidence.unwrap_or_default()));
+            }
+            Err(failure) => return Err(failure),
+            Ok(()) => {}
         }
+        if let Some(length) = length {
+            acted = acted.with(SIZE, length.to_string());
+        }
+        if let Some(pin) = pin {
+            acted = acted.with(COMPARED, pin.sha256.clone());
+        }
+        Ok(acted)
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        match self.size(cx).await? {
-            Some(size) => Ok(format!("{} ({} MiB)", volume(&self.0.spec)?, size >> 20)),
-            None => Err(Failure::new(Class::Gone, self.what(), "the file is not on the storage")
-                .hint("look at the log of the download task in Proxmox")),
-        }
+        let Some(size) = self.size(cx).await? else {
+            let why = "the task ended well, and the file is not on the storage";
+            return Err(Failure::new(Class::Gone, self.what(), why).hint(
+                "look at the log of the download task in Proxmox; then run the same command again",
+            ));
+        };
+        self.judge_size(size, *cx.outputs().get(&LENGTH)?, "the factory says")?;
+        self.evidence(size)
     }
 
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
-        match self.size(cx).await? {
-            Some(_) => Ok(Some(format!("image {}", volume(&self.0.spec)?))),
+        let volume = volume(&self.0.spec)?;
+        let found = match self.size(cx).await? {
+            Some(_) => format!("image {volume}"),
             None if self.download(cx).await?.is_some() => {
-                Ok(Some(format!("image {}, still being fetched", volume(&self.0.spec)?)))
+                format!("image {volume}, still being fetched")
             }
-            None => Ok(None),
+            None => return Ok(None),
+        };
+        let neighbours = self.neighbours(cx).await?;
+        if neighbours.is_empty() {
+            return Ok(Some(found));
         }
+        let names: Vec<String> = neighbours.into_iter().collect();
+        cx.notice(format!("{found} stays: it is shared with other castles ({})", names.join(", ")));
+        Ok(None)
     }
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {

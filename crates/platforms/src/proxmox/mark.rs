@@ -8,7 +8,7 @@ use castle_proxmox::Config;
 use sha2::{Digest, Sha256};
 
 /// The tag of every VM that a castle has made.
-const TAG: &str = "castle";
+pub(super) const TAG: &str = "castle";
 
 /// How the line of a description begins that holds the mark.
 const LINE: &str = "castle-mark:";

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use castle_model::spec::{NetworkSpec, NodeSpec, ProxmoxSpec, Role, Version};
-use castle_model::{CastleName, NodeName, Spec, VmId};
+use castle_model::{CastleName, Lock, NodeName, Spec, VmId};
 
 /// The part of a castle file that concerns VMs on Proxmox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Wanted {
     pub network: NetworkSpec,
     /// The VMs, in the order of the castle file.
     pub nodes: Vec<VmNode>,
+    /// What is pinned by content.
+    pub lock: Lock,
 }
 
 /// A node that is a VM.
@@ -51,6 +53,7 @@ impl Wanted {
             platform: spec.platform.proxmox()?.clone(),
             network: spec.network.clone(),
             nodes: spec.nodes.iter().filter_map(VmNode::of).collect(),
+            lock: spec.lock.clone(),
         })
     }
 }

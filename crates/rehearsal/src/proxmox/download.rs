@@ -8,11 +8,12 @@ use super::reply::{Answer, Refusal};
 use super::storage::Volume;
 use super::task::Work;
 use super::{Proxmox, Request, Turn};
+use crate::sources::factory::{IMAGE_LENGTH, image_bytes};
 
 /// What a Talos disk image takes when it is unpacked.
 const IMAGE_CAPACITY: u64 = 1246 << 20;
-/// What its compressed file takes.
-const IMAGE_FILE: u64 = 312 << 20;
+/// What its file takes.
+const IMAGE_FILE: u64 = IMAGE_LENGTH;
 
 /// A download as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,9 +132,11 @@ impl Download {
     }
 }
 
-/// The check sum of what is behind an address: nothing is really fetched, so it is made from the address.
+/// The check sum of what is behind an address of the factory.
 fn sum(url: &str) -> String {
-    hex::encode(Sha256::digest(url.as_bytes()))
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let path = rest.find('/').map_or("", |at| &rest[at..]);
+    hex::encode(Sha256::digest(image_bytes(path)))
 }
 
 /// Whether the image factory has something at an address: `/image/<schematic>/v<version>/<file>`.

@@ -1,0 +1,99 @@
+//! A run from first look to report with nobody to ask: what repeats, benchmarks and tests do.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use castle_journal::{Journals, Start, StateError};
+use castle_model::deadline::Deadlines;
+use castle_model::plan::Direction;
+use castle_model::time::Moment;
+use castle_model::{CastleName, Event, Plan, RunId};
+use castle_plan::OrderError;
+
+use crate::graph::Graph;
+use crate::outputs::Outputs;
+use crate::runner::{Report, RunError, Runner};
+use crate::stop::Stop;
+use crate::survey::Surveyor;
+
+/// What a whole run is made of.
+pub struct Whole<'a> {
+    /// The castle's name.
+    pub castle: &'a CastleName,
+    /// The steps.
+    pub graph: &'a Graph,
+    /// Where it is written down.
+    pub journals: &'a mut Journals,
+    /// How long each kind of step may take.
+    pub deadlines: &'a Deadlines,
+    /// The time of day.
+    pub now: Arc<dyn Fn() -> Moment + Send + Sync>,
+    /// Who is told.
+    pub face: &'a mut (dyn FnMut(&Event) + Send),
+    /// Which run this is.
+    pub run: RunId,
+    /// How it is asked to end.
+    pub stop: Stop,
+}
+
+/// Why a whole run came to no report.
+#[derive(Debug, thiserror::Error)]
+pub enum WholeError {
+    /// The steps need each other in a circle, or one that is not there.
+    #[error("the steps do not fit together")]
+    Order(#[source] OrderError),
+    /// The journal did not take the run's beginning.
+    #[error("the run could not be begun")]
+    Start(#[source] StateError),
+    /// The run ended before its steps did.
+    #[error("the run was broken off")]
+    Run(#[source] RunError),
+}
+
+impl Whole<'_> {
+    /// Looks, plans, and carries the plan out, whatever it removes.
+    ///
+    /// # Errors
+    /// If there is no plan, or a journal can not be written.
+    pub async fn go(self, direction: Direction) -> Result<(Plan, Report), WholeError> {
+        let outputs = Arc::<Outputs>::default();
+        let surveyor = Surveyor {
+            graph: self.graph,
+            records: self.journals.records(),
+            outputs: outputs.clone(),
+            deadlines: self.deadlines,
+        };
+        let decls = self.graph.decls();
+        let plan = match direction {
+            Direction::Up => {
+                castle_plan::up(self.castle, decls, &surveyor.look().await, &BTreeSet::new())
+            }
+            Direction::Down => {
+                castle_plan::down(self.castle, decls, &surveyor.look_for_leftovers().await)
+            }
+        }
+        .map_err(WholeError::Order)?;
+        let start = Start {
+            run: self.run.clone(),
+            castle: self.castle.clone(),
+            direction,
+            plan: plan.hash.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        self.journals.start_run((self.now)(), start).map_err(WholeError::Start)?;
+        let runner = Runner {
+            graph: self.graph,
+            plan: &plan,
+            journals: self.journals,
+            outputs,
+            deadlines: self.deadlines,
+            now: self.now,
+            face: self.face,
+            told: 0,
+            run: self.run,
+            stop: self.stop,
+        };
+        let report = runner.run().await.map_err(WholeError::Run)?;
+        Ok((plan, report))
+    }
+}

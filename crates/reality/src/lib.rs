@@ -1,0 +1,92 @@
+//! What is held against things that nobody here wrote: the harness for real components. The tests are in `tests/`.
+//!
+//! `cargo xtask test` builds the components of `real/` and names their folder in `CASTLE_REAL`. Each test asks for
+//! what it needs by [`Real::find`]; every answer is noted, and the table at the end of the command comes from these
+//! notes. A test of this room is ignored by plain `cargo test`, so that none passes without its component.
+
+mod program;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub use program::{Output, Running, run};
+
+/// The variable that names the folder of components.
+const PLACE: &str = "CASTLE_REAL";
+
+/// In that folder: who used what.
+const USES: &str = "uses";
+
+/// A component that is there.
+#[derive(Debug, Clone)]
+pub struct Real {
+    name: String,
+    folder: PathBuf,
+}
+
+impl Real {
+    /// Finds a component, and notes that this test uses it. Without it the test ends, noted as not exercised.
+    ///
+    /// # Panics
+    /// If nobody prepared the components at all: then no test of this room can say anything.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        let place = place();
+        let folder = place.join(name);
+        let found = folder.is_dir();
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let state = if found { "found" } else { "missing" };
+        let mut uses = OpenOptions::new().append(true).create(true).open(place.join(USES));
+        let noted = uses
+            .as_mut()
+            .map(|file| file.write_all(format!("{name}\t{state}\t{test}\n").as_bytes()));
+        assert!(matches!(noted, Ok(Ok(()))), "the use of {name} can not be noted: {noted:?}");
+        found.then(|| Self { name: name.to_owned(), folder })
+    }
+
+    /// A Go program, ready for its arguments. It sees nothing of our surroundings but the search path.
+    #[must_use]
+    pub fn program(&self) -> Command {
+        self.bare(&self.folder.join(&self.name))
+    }
+
+    /// The Python of a component that is a virtual environment.
+    #[must_use]
+    pub fn python(&self) -> Command {
+        self.bare(&self.folder.join("bin/python3"))
+    }
+
+    /// The program, as the root of a user namespace of its own unless we are root already.
+    #[must_use]
+    pub fn program_as_root(&self) -> Command {
+        if rustix::process::geteuid().is_root() {
+            return self.program();
+        }
+        let mut command = self.bare(Path::new("unshare"));
+        command.arg("--map-root-user").arg(self.folder.join(&self.name));
+        command
+    }
+
+    fn bare(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+        // Where a program would look for settings of the person who runs the tests.
+        command.env("HOME", &self.folder);
+        command
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the workshop hands the folder over by this variable alone"
+)]
+fn place() -> PathBuf {
+    match std::env::var_os(PLACE) {
+        Some(place) => place.into(),
+        None => panic!(
+            "{PLACE} is not set: `cargo xtask test` or `cargo xtask real` prepares the components"
+        ),
+    }
+}

@@ -1,0 +1,10 @@
+//! Everything that is held against real components; `cargo xtask test` runs it. One file per subject.
+#![expect(clippy::unwrap_used, reason = "in a test, what goes wrong must stop it at once")]
+
+#[path = "real/setting.rs"]
+mod setting;
+
+#[path = "real/apid.rs"]
+mod apid;
+#[path = "real/bundle.rs"]
+mod bundle;

@@ -1,0 +1,122 @@
+//! What the tests of this room share: folders, the oracles, who somebody is, and the outside as it really is.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use castle_model::Secret;
+use castle_reality::{Real, Running, run};
+use castle_talos::TalosAccess;
+use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long a program that only computes may take, on a machine that is busy.
+pub(crate) const SOON: Duration = Duration::from_mins(1);
+
+/// Both versions of Talos' own machinery.
+pub(crate) const ORACLES: [&str; 2] = ["talosoracle-1.13", "talosoracle-1.14"];
+
+/// The outside as it is: real sockets, real time.
+pub(crate) fn outside() -> World {
+    World {
+        dialer: Arc::new(TcpDialer),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        roots: Arc::new(Vec::new()),
+    }
+}
+
+/// A folder that goes with the test.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Writes a file into a folder and says where it is.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// YAML as data.
+pub(crate) fn yaml(text: &str) -> Value {
+    yaml_serde::from_str(text).unwrap()
+}
+
+/// Asks an oracle; its standard output.
+pub(crate) async fn ask(oracle: &Real, words: &[&str]) -> String {
+    run(with(oracle.program(), words), SOON).await.expect_success()
+}
+
+/// A command with its arguments.
+pub(crate) fn with(mut command: Command, words: &[&str]) -> Command {
+    command.args(words);
+    command
+}
+
+/// A new bundle, made by Talos' own machinery; the file that holds it.
+pub(crate) async fn secrets(oracle: &Real, folder: &Path, name: &str) -> String {
+    let file = folder.join(name).display().to_string();
+    drop(ask(oracle, &["secrets", &file]).await);
+    file
+}
+
+/// Somebody with a role in the cluster of a bundle, by a certificate that Talos' own machinery issued.
+pub(crate) async fn somebody(oracle: &Real, secrets: &str, role: &str) -> TalosAccess {
+    let out = folder();
+    let place = out.path().display().to_string();
+    drop(
+        ask(oracle, &["gen", "-role", role, secrets, "blue", "https://10.0.0.1:6443", &place])
+            .await,
+    );
+    access(&fs::read_to_string(out.path().join("talosconfig")).unwrap())
+}
+
+/// Who a talosconfig says we are.
+pub(crate) fn access(talosconfig: &str) -> TalosAccess {
+    let config = yaml(talosconfig);
+    let context = &config["contexts"][config["context"].as_str().unwrap()];
+    let pem = |field: &str| {
+        let der = base64(context[field].as_str().unwrap());
+        String::from_utf8(der).unwrap()
+    };
+    TalosAccess { authority: pem("ca"), certificate: pem("crt"), key: Secret::new(pem("key")) }
+}
+
+/// Reads base64.
+pub(crate) fn base64(text: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+}
+
+/// Talos' own API front on a loopback address, and the folder that it lives in.
+pub(crate) struct Apid {
+    _running: Running,
+    _root: TempDir,
+}
+
+/// Starts the real apid in one of its modes, and waits until it listens.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a real program starts in real time, and says nothing when it has"
+)]
+pub(crate) async fn apid(real: &Real, address: Ipv4Addr, secrets: &str, mode: &str) -> Apid {
+    let root = folder();
+    let place = root.path().display().to_string();
+    let listen = format!("{address}:50000");
+    let command = with(real.program_as_root(), &[&place, &listen, secrets, mode]);
+    let log = root.path().join("log");
+    let mut running = Running::start_into(command, &log);
+    for _ in 0..400 {
+        assert!(running.goes_on(), "the real apid ended: {:?}", fs::read_to_string(&log));
+        if tokio::net::TcpStream::connect(&listen).await.is_ok() {
+            return Apid { _running: running, _root: root };
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the real apid does not listen at {listen}");
+}
