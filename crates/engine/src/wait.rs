@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use castle_model::time::length;
 use castle_model::{Class, Failure, Verdict};
-use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, timeout_at};
 
 /// How often a question is put again: the pause grows from `first` by half each time, up to `most`.
@@ -85,7 +85,7 @@ where
     let mut pause = pace.first;
     let mut news: Option<BoxStream<'a, ()>> = None;
     loop {
-        // Opened before the question is put: what changes in between is not missed.
+        // A watch begins with what is there now, so nothing between the question and its opening is missed.
         let told = news.get_or_insert_with(&mut watch);
         let answer = match timeout_at(deadline, probe()).await {
             Ok(answer) => answer,
@@ -136,13 +136,15 @@ async fn rest(news: &mut BoxStream<'_, ()>, pause: Duration) -> Rest {
     tokio::pin!(over);
     tokio::select! {
         biased;
-        told = news.next() => match told {
-            Some(()) => Rest::Told,
-            None => {
-                over.await;
-                Rest::Deaf
+        told = news.next() => {
+            if told.is_some() {
+                // What was told in the meantime is one piece of news.
+                while news.next().now_or_never().flatten().is_some() {}
+                return Rest::Told;
             }
-        },
+            over.await;
+            Rest::Deaf
+        }
         () = &mut over => Rest::Over,
     }
 }

@@ -12,6 +12,7 @@ pub mod client;
 pub mod config;
 pub mod error;
 pub mod etcd;
+pub mod handout;
 pub mod machine;
 pub mod presence;
 pub mod resource;

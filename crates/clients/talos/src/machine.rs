@@ -81,6 +81,14 @@ impl Talos {
             .ok_or_else(|| self.empty("ApplyConfiguration"))
     }
 
+    /// TEMP
+    ///
+    /// # Errors
+    /// TEMP
+    pub async fn reset(&self) -> Result<(), TalosError> {
+        Err(self.empty("Reset"))
+    }
+
     /// The machine's services.
     ///
     /// # Errors
@@ -117,7 +125,9 @@ mod tests {
         let mut info = ServiceInfo {
             id: "etcd".to_owned(),
             state: "Preparing".to_owned(),
-            events: Some(ServiceEvents { events: vec![event("Pulling"), event("Waiting to join")] }),
+            events: Some(ServiceEvents {
+                events: vec![event("Pulling"), event("Waiting to join")],
+            }),
             health: Some(ServiceHealth { unknown: true, ..ServiceHealth::default() }),
         };
         let service = read(info.clone());
@@ -127,6 +137,9 @@ mod tests {
             ..ServiceHealth::default()
         });
         let service = read(info);
-        assert_eq!((service.healthy, service.said.as_str()), (Some(false), "context deadline exceeded"));
+        assert_eq!(
+            (service.healthy, service.said.as_str()),
+            (Some(false), "context deadline exceeded")
+        );
     }
 }

@@ -1,7 +1,5 @@
 //! What the runner writes down and tells when steps speak and end.
 
-use std::collections::BTreeMap;
-
 use castle_journal::{INCARNATION_LAYER, Record, StepState};
 use castle_model::plan::Direction;
 use castle_model::{Change, EventKind, Failure, Incarnation, LayerName, StepId};

@@ -1,23 +1,23 @@
 //! The whole platform raised against the rehearsal: whole, twice, killed on the way, with a ghost in its place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use castle_engine::survey::Surveyor;
-use castle_engine::{Graph, Outputs, Report, Runner, Step, Stop};
+use castle_engine::{Context, Graph, Outputs, Report, Runner, Step, Stop};
 use castle_journal::{Journals, MemoryDisk, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Event, Observed, RunId, Secret, VmId};
+use castle_model::{Class, Event, Failure, Observed, RunId, Secret, VmId};
 use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use tokio::time::timeout;
 
 use super::*;
-use crate::handed::{SECRETS, SecretValues};
+use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::proxmox::image::volume;
 use crate::proxmox::wanted::Wanted;
 
