@@ -1,10 +1,11 @@
-//! Compiles the three .proto files to Rust, in Rust: no protoc is needed.
+//! Compiles the .proto files to Rust, in Rust: no protoc is needed.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = ["proto/common.proto", "proto/machine.proto", "proto/cosi.proto"];
-    for file in files {
+    let files =
+        ["common", "machine", "cosi", "storage", "cluster"].map(|f| format!("proto/{f}.proto"));
+    for file in &files {
         println!("cargo::rerun-if-changed={file}");
     }
     let descriptors = protox::compile(files, ["proto"])?;

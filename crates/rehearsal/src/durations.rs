@@ -32,8 +32,10 @@ pub enum Process {
     ImageDownload,
     /// Firmware and kernel, until Talos looks for its config.
     Boot,
-    /// A running machine goes down and comes up to its kernel again.
-    Reboot,
+    /// A machine that is asked to goes down: pods and services stop.
+    Goodbye,
+    /// Everything has stopped, and the API still stands.
+    Deaf,
     /// After an accepted config the old listener still stands for this long.
     ListenerLingers,
     /// From the old listener's end to the new one's begin.
@@ -60,8 +62,14 @@ pub enum Process {
     Election,
     /// Until the lease of a holder that fell silent has run out.
     Lease,
+    /// Until a holder that goes in good order has handed the shared address on.
+    Handover,
     /// The kubelet with its image.
     Kubelet,
+    /// Until a kubelet without an image gives up.
+    KubeletGivesUp,
+    /// From services that all run to the end of the boot.
+    BootEnds,
     /// Images of the control plane.
     ControlPlanePull,
     /// The API server's start.
@@ -90,7 +98,8 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::VolumeDelete, "volume-delete", (100, 200, 400)),
     (Process::ImageDownload, "image-download", (3000, 8000, 20_000)),
     (Process::Boot, "boot", (8000, 14_000, 25_000)),
-    (Process::Reboot, "reboot", (12_000, 20_000, 35_000)),
+    (Process::Goodbye, "goodbye", (1500, 4000, 8000)),
+    (Process::Deaf, "deaf", (1500, 2000, 2500)),
     (Process::ListenerLingers, "listener-lingers", (40, 60, 90)),
     (Process::ListenerSwap, "listener-swap", (21, 60, 107)),
     (Process::Trust, "trust", (300, 1000, 3000)),
@@ -104,7 +113,10 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::EtcdPromotion, "etcd-promotion", (3000, 6000, 15_000)),
     (Process::Election, "election", (1000, 3000, 8000)),
     (Process::Lease, "lease", (60_000, 62_000, 64_000)),
+    (Process::Handover, "handover", (200, 400, 900)),
     (Process::Kubelet, "kubelet", (2000, 5000, 12_000)),
+    (Process::KubeletGivesUp, "kubelet-gives-up", (130_000, 135_000, 140_000)),
+    (Process::BootEnds, "boot-ends", (1000, 2000, 4000)),
     (Process::ControlPlanePull, "control-plane-pull", (3000, 8000, 20_000)),
     (Process::ApiServer, "api-server", (3000, 5000, 10_000)),
     (Process::Register, "register", (500, 1500, 4000)),

@@ -1,29 +1,45 @@
 //! The emulated machines: each boots, waits for a config, runs etcd and Kubernetes, and forgets with its disk.
 //!
-//! One [`Machine`] per VM that was ever switched on. Everything that takes time is an [`Effect`] that names the boot
-//! it belongs to, so that what a machine had begun dies with its power. `life` says what follows on what, `etcd` who
-//! is a member and who holds the shared address, `answer` what the API says, `service` puts it on the wire.
+//! One [`Machine`] per VM that was ever switched on, and per machine that stands already. Everything that takes
+//! time is an [`Effect`] that names the boot it belongs to, so that what a machine had begun dies with its power.
+//! `life` says what follows on what and `ending` how it goes down, `etcd` who is a member and who holds the shared
+//! address, `discovery` who is known to whom, `answer`, `apply`, `resource` and `health` what the API says, and
+//! `service` puts it on the wire. `note` keeps what was said about a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use serde::{Deserialize, Serialize};
-use tonic::Code;
 
 use crate::turn::{Authority, Listen, ServerIdentity, Signal, Turn};
 
 mod answer;
+mod apply;
+mod call;
 mod config;
+mod discovery;
+mod ending;
 mod etcd;
+mod health;
 mod life;
 mod machine;
+mod note;
+mod reading;
+mod resource;
 pub mod service;
+mod status;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
+pub use call::{
+    About, ApplyMode, Call, Check, ConfigText, Happening, Member, Refusal, Reply, ResetCall,
+    ResourceShown, ServiceShown, What,
+};
+use discovery::Discovery;
 use etcd::Etcd;
-use machine::{Api, Machine, PORTS};
+use machine::{Api, Machine, PORTS, Troubles};
+pub use trouble::TalosTrouble;
 
 /// All machines and what they run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,8 +52,13 @@ pub struct Talos {
     births: u64,
     /// How many boots there were, of all machines that ever were. A boot's number is never given twice, because a
     /// VM's is: what a destroyed machine had begun must not reach the next one of its number.
-    #[serde(default)]
     boots: u64,
+    /// What machines have told of themselves.
+    discovery: Discovery,
+    /// What will be wrong with machines, by their number.
+    troubles: BTreeMap<u32, Troubles>,
+    /// Whether shared addresses take connections and say nothing.
+    mute_vip: bool,
 }
 
 /// What is due.
@@ -58,6 +79,8 @@ pub enum Effect {
         /// Of which etcd.
         etcd: u64,
     },
+    /// Those who were silent for too long are forgotten by the discovery service.
+    Forget,
 }
 
 /// The steps of a machine's life.
@@ -90,114 +113,14 @@ pub enum Milestone {
     Node,
     /// Everything that Talos itself watches is well.
     Ready,
-}
-
-/// A machine config on its way; it holds keys, so it is never shown.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConfigText(pub String);
-
-impl fmt::Debug for ConfigText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ConfigText(…)")
-    }
-}
-
-/// A call to a machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Call {
-    /// Which Talos runs.
-    Version,
-    /// Take this config.
-    Apply {
-        /// Its text.
-        config: ConfigText,
-        /// Only judge it.
-        dry_run: bool,
-    },
-    /// Start a new etcd.
-    Bootstrap,
-    /// Who is in etcd.
-    EtcdMembers,
-    /// How its own member of etcd is.
-    EtcdStatus,
-    /// Which services there are.
-    Services,
-    /// The resources of a kind.
-    Resources {
-        /// The namespace.
-        namespace: String,
-        /// The type.
-        kind: String,
-    },
-}
-
-impl Call {
-    /// Whether the call can change the machine, so that it must be logged; it is counted if it succeeds.
-    #[must_use]
-    pub fn mutates(&self) -> bool {
-        matches!(self, Self::Apply { dry_run: false, .. } | Self::Bootstrap)
-    }
-}
-
-/// Its answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// The version's tag.
-    Version(String),
-    /// What was done with a config.
-    Applied(String),
-    /// etcd will start.
-    Bootstrapped,
-    /// The members of etcd.
-    Members(Vec<Member>),
-    /// The member of the machine itself.
-    Status {
-        /// Its id.
-        member: u64,
-        /// The leader's id.
-        leader: u64,
-        /// Whether it only listens.
-        learner: bool,
-    },
-    /// Name, state and health of each service.
-    Services(Vec<(String, String, Option<bool>)>),
-    /// Resources: id and YAML.
-    Resources(Vec<(String, String)>),
-}
-
-/// A member of etcd as it is shown.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Member {
-    /// Its id.
-    pub id: u64,
-    /// Its machine's name; empty while it is new.
-    pub hostname: String,
-    /// Its machine's address.
-    pub address: Ipv4Addr,
-    /// Whether it only listens.
-    pub learner: bool,
-}
-
-/// Why not.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Refusal {
-    /// The machine says why.
-    Status(Code, String),
-    /// The machine says nothing until its state changes: the caller waits, up to its own deadline.
-    Waits,
-}
-
-impl Refusal {
-    /// The machine is not there any more.
-    #[must_use]
-    pub fn gone() -> Self {
-        Self::Status(Code::Unavailable, "the machine is gone".to_owned())
-    }
-
-    fn new(code: Code, text: impl Into<String>) -> Self {
-        Self::Status(code, text.into())
-    }
+    /// The kubelet has given up.
+    KubeletFailed,
+    /// The boot is over.
+    Booted,
+    /// What was to be done before going down is done.
+    Goodbye,
+    /// Everything has stopped.
+    Down,
 }
 
 impl Talos {
@@ -211,11 +134,13 @@ impl Talos {
                 self.machines.remove(vmid);
                 self.disk_lost(turn, *vmid);
             }
-            Signal::ClusterBorn { .. }
+            Signal::MachineHalted { .. }
+            | Signal::ClusterBorn { .. }
             | Signal::ClusterLost { .. }
             | Signal::NodeJoined { .. }
             | Signal::NodeLost { .. } => {}
         }
+        self.note(turn);
     }
 
     /// Lets what is due happen.
@@ -227,7 +152,9 @@ impl Talos {
                 }
             }
             Effect::Election { etcd } => self.elect(turn, etcd),
+            Effect::Forget => self.forget_silent(turn.now),
         }
+        self.note(turn);
     }
 
     /// Answers a call to a machine.
@@ -235,11 +162,16 @@ impl Talos {
     /// # Errors
     /// What the machine refuses with.
     pub fn call(&mut self, turn: &mut Turn<'_>, vmid: u32, call: Call) -> Result<Reply, Refusal> {
-        match call {
-            Call::Apply { config, dry_run } => self.apply(turn, vmid, &config, dry_run),
-            Call::Bootstrap => self.bootstrap(turn, vmid),
-            other => self.read(vmid, &other),
+        self.hears(vmid)?;
+        if !call.mutates() {
+            return match &call {
+                Call::Apply { .. } => self.apply(turn, vmid, &call),
+                other => self.read(vmid, other),
+            };
         }
+        let answer = self.write(turn, vmid, call);
+        self.note(turn);
+        answer
     }
 
     /// What answers at an address and port; none if no host has that address.
@@ -255,7 +187,12 @@ impl Talos {
                 .iter()
                 .find(|(_, machine)| machine.up && machine.address() == Some(address))
         };
-        let (vmid, machine) = shared.or_else(own)?;
+        if let Some((vmid, machine)) = shared {
+            let listener = machine.listener(*vmid, port);
+            let mute = self.mute_vip && listener != Listen::Refused;
+            return Some(if mute { Listen::Mute { vmid: *vmid } } else { listener });
+        }
+        let (vmid, machine) = own()?;
         Some(machine.listener(*vmid, port))
     }
 
@@ -321,6 +258,10 @@ impl Talos {
                 made.addresses.dedup();
                 Some(made)
             }
+            // Nobody gets to see what is behind it.
+            Listen::Foreign { .. } | Listen::Mute { .. } => {
+                Some(identity(None, None, &name, vec![name.clone()]))
+            }
             Listen::Refused => None,
         }
     }
@@ -343,6 +284,7 @@ impl Talos {
         let shown = |machine: &Machine| {
             let state = match (machine.on, machine.api) {
                 (false, _) => "off",
+                (true, _) if machine.troubles.foreign => "somebody else's",
                 (true, Api::Down) => "booting",
                 (true, Api::Maintenance) => "maintenance",
                 (true, Api::Secure) => "configured",

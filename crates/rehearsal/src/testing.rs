@@ -81,6 +81,7 @@ pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
         },
         layers: Vec::new(),
         deadlines: Deadlines::default(),
+        lock: castle_model::Lock::default(),
     }
 }
 

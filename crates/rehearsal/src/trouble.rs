@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+pub use crate::talos::TalosTrouble;
 
 /// Something that goes wrong, by the part that suffers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +13,14 @@ pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub enum Trouble {
     /// In Proxmox, or done to it by others who use it.
     Proxmox(ProxmoxTrouble),
+    /// With the machines.
+    Talos(TalosTrouble),
+}
+
+impl From<TalosTrouble> for Trouble {
+    fn from(trouble: TalosTrouble) -> Self {
+        Self::Talos(trouble)
+    }
 }
 
 impl From<ProxmoxTrouble> for Trouble {

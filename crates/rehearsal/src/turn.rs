@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
 
 use crate::durations::{Draw, Draws, Process};
@@ -103,6 +104,11 @@ pub enum Signal {
     },
     /// A VM and its disks are gone.
     VmDestroyed {
+        /// Which.
+        vmid: u32,
+    },
+    /// A machine switched itself off.
+    MachineHalted {
         /// Which.
         vmid: u32,
     },
@@ -211,6 +217,16 @@ pub enum Listen {
         /// Whose.
         vmid: u32,
     },
+    /// Talos' API of a machine that belongs to somebody else.
+    Foreign {
+        /// Whose.
+        vmid: u32,
+    },
+    /// Something takes connections and says nothing.
+    Mute {
+        /// Whose.
+        vmid: u32,
+    },
     /// The host is there and nothing listens at that port.
     Refused,
 }
@@ -259,6 +275,9 @@ pub trait Door: Send + Sync {
         vmid: u32,
         call: crate::talos::Call,
     ) -> Result<crate::talos::Reply, crate::talos::Refusal>;
+
+    /// The time of day at a moment of the world.
+    fn time_of_day(&self, at: u64) -> Moment;
 
     /// Waits until the world has changed after this call was *made* (not after it is first polled): take the
     /// future, look, and then wait, so that no change is missed.

@@ -214,6 +214,10 @@ impl Datacenter {
                 self.proxmox.suffer(&mut turn, trouble);
                 (Applied::Done, true, false, true)
             }
+            Input::Trouble(Trouble::Talos(trouble)) => {
+                self.talos.suffer(&mut turn, trouble);
+                (Applied::Done, true, false, true)
+            }
             Input::Rest => (Applied::Done, true, false, false),
             Input::Open { birth } => {
                 self.opens += 1;
@@ -259,6 +263,7 @@ impl Datacenter {
                     self.talos.heard(&mut turn, &signal);
                     machines = true;
                 }
+                Signal::MachineHalted { vmid } => self.proxmox.halted(&mut turn, *vmid),
                 Signal::ClusterBorn { .. }
                 | Signal::ClusterLost { .. }
                 | Signal::NodeJoined { .. }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use castle_talos_proto::machine::{BootstrapRequest, EtcdMemberListRequest};
+use castle_talos_proto::machine::{
+    BootstrapRequest, EtcdMemberListRequest, EtcdRemoveMemberByIdRequest,
+};
 
 use crate::client::{CALL_DEADLINE, Talos};
 use crate::error::TalosError;
@@ -86,5 +88,16 @@ impl Talos {
                 errors: status.errors,
             })
             .ok_or_else(|| self.empty("EtcdStatus"))
+    }
+
+    /// Takes a member out of etcd, through this machine's own member.
+    ///
+    /// # Errors
+    /// If the call fails; [`castle_model::Class::Gone`] if there is no such member.
+    pub async fn remove_member(&self, id: u64) -> Result<(), TalosError> {
+        let mut client = self.machine();
+        let call = client.etcd_remove_member_by_id(EtcdRemoveMemberByIdRequest { member_id: id });
+        self.call("EtcdRemoveMemberByID", CALL_DEADLINE, call).await?;
+        Ok(())
     }
 }

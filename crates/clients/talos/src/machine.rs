@@ -2,10 +2,15 @@
 
 use castle_model::Secret;
 use castle_talos_proto::machine::apply_configuration_request::Mode;
-use castle_talos_proto::machine::{ApplyConfigurationRequest, ServiceInfo};
+use castle_talos_proto::machine::{
+    ApplyConfigurationRequest, RebootRequest, ResetPartitionSpec, ResetRequest, ServiceInfo,
+};
 
 use crate::client::{CALL_DEADLINE, Talos};
 use crate::error::TalosError;
+
+/// The partitions that a reset empties: the config and identity, and all that runs and is kept.
+const WIPED: [&str; 2] = ["STATE", "EPHEMERAL"];
 
 /// What the machine did with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,12 +86,34 @@ impl Talos {
             .ok_or_else(|| self.empty("ApplyConfiguration"))
     }
 
-    /// TEMP
+    /// Restarts the machine. It answers before it goes down.
     ///
     /// # Errors
-    /// TEMP
+    /// If the call fails.
+    pub async fn reboot(&self) -> Result<(), TalosError> {
+        let mut client = self.machine();
+        let call = client.reboot(RebootRequest::default());
+        self.call("Reboot", CALL_DEADLINE, call).await?;
+        Ok(())
+    }
+
+    /// Wipes what the machine was told and what it keeps, and restarts it: it comes back in maintenance mode, from the
+    /// same installed disk. It does not say goodbye to etcd, because all of its members go.
+    ///
+    /// # Errors
+    /// If the call fails. After a broken connection its outcome is unknown.
     pub async fn reset(&self) -> Result<(), TalosError> {
-        Err(self.empty("Reset"))
+        let wiped = |label: &str| ResetPartitionSpec { label: label.to_owned(), wipe: true };
+        let request = ResetRequest {
+            graceful: false,
+            reboot: true,
+            // Without a list the whole disk would go, and the machine could not boot again.
+            system_partitions_to_wipe: WIPED.map(wiped).to_vec(),
+            ..ResetRequest::default()
+        };
+        let mut client = self.machine();
+        self.call("Reset", CALL_DEADLINE, client.reset(request)).await?;
+        Ok(())
     }
 
     /// The machine's services.

@@ -80,9 +80,11 @@ pub(super) fn find(shared: &Shared, host: &str, port: u16) -> Found {
 
 fn machine(listen: Listen) -> Option<u32> {
     match listen {
-        Listen::Maintenance { vmid } | Listen::Secure { vmid } | Listen::KubeApi { vmid } => {
-            Some(vmid)
-        }
+        Listen::Maintenance { vmid }
+        | Listen::Secure { vmid }
+        | Listen::KubeApi { vmid }
+        | Listen::Foreign { vmid }
+        | Listen::Mute { vmid } => Some(vmid),
         Listen::Refused => None,
     }
 }

@@ -13,9 +13,8 @@ use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
@@ -82,6 +81,12 @@ async fn broken(
     }
 }
 
+/// Takes what comes and says nothing, until the client goes.
+async fn mute(mut stream: impl AsyncRead + Unpin) {
+    let mut ignored = [0; 1024];
+    while matches!(stream.read(&mut ignored).await, Ok(read) if read > 0) {}
+}
+
 async fn serve(
     shared: Arc<Shared>,
     target: Target,
@@ -93,6 +98,9 @@ async fn serve(
             shared.read(|world| world.talos.identity(*vmid, *listen))
         }
     };
+    if let Target::Machine { listen: Listen::Mute { .. }, .. } = &target {
+        return mute(stream).await;
+    }
     // A server without a usable certificate, or a handshake that fails, just ends: the client has the reason.
     let Ok(config) = shared.certificates.config(&target, identity.as_ref(), shared.time) else {
         return;
@@ -162,9 +170,8 @@ async fn machine(
     pause(shared.time.real(shared.near())).await;
     let path = request.uri().path().to_owned();
     let door = Arc::new(CallDoor::new(shared.clone()));
-    let routes = talos::service::routes(door.clone(), vmid, listen, peer);
-    let response =
-        routes.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {});
+    let request = request.map(Body::new);
+    let response = talos::service::answer(door.clone(), vmid, listen, peer, request).await;
     shared.note_call(vmid, &path, response.status().as_u16(), door.counted());
     response
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use castle_model::time::Moment;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -306,6 +307,10 @@ impl Door for CallDoor {
             Some(Answer::Talos(answer)) => answer,
             _ => Err(talos::Refusal::gone()),
         }
+    }
+
+    fn time_of_day(&self, at: u64) -> Moment {
+        self.shared.time.moment_of(at)
     }
 
     fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -59,7 +59,12 @@ impl VirtualTime {
     }
 
     pub(super) fn moment(&self) -> Moment {
-        Moment(self.epoch.0 + self.now())
+        self.moment_of(self.now())
+    }
+
+    /// The time of day at a moment of the world.
+    pub(super) fn moment_of(&self, at: u64) -> Moment {
+        Moment(self.epoch.0 + at)
     }
 }
 

@@ -70,6 +70,7 @@ pub enum IdentityError {
 pub(super) struct Certificates {
     seed: u64,
     root: CertificateDer<'static>,
+    issuer_pem: String,
     issuer: Issuer<'static, KeyPair>,
     made: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
 }
@@ -86,8 +87,10 @@ impl Certificates {
         wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         wanted.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         wanted.extended_key_usages = Vec::new();
-        let root = wanted.self_signed(&key).map_err(wrong)?.der().clone();
-        Ok(Self { seed, root, issuer: Issuer::new(wanted, key), made: Mutex::default() })
+        let signed = wanted.self_signed(&key).map_err(wrong)?;
+        let (root, issuer_pem) = (signed.der().clone(), signed.pem());
+        let issuer = Issuer::new(wanted, key);
+        Ok(Self { seed, root, issuer_pem, issuer, made: Mutex::default() })
     }
 
     pub(super) fn root(&self) -> CertificateDer<'static> {
@@ -125,7 +128,13 @@ impl Certificates {
             (_, None) => self.public(&name)?,
         };
         let clients = identity.and_then(|identity| identity.client_authority.as_deref());
-        let mut config = server_config(&name, own, clients.map(|pem| (pem, demands)), time)?;
+        let foreign = matches!(target, Target::Machine { listen: Listen::Foreign { .. }, .. });
+        let mut config = if foreign {
+            // It demands certificates of an authority that nobody here has.
+            server_config(&name, own, Some((&self.issuer_pem, true)), time)?
+        } else {
+            server_config(&name, own, clients.map(|pem| (pem, demands)), time)?
+        };
         config.alpn_protocols = target.protocols().iter().map(|p| p.to_vec()).collect();
         let config = Arc::new(config);
         made.insert(name, config.clone());

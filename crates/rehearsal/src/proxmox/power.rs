@@ -86,6 +86,12 @@ impl Proxmox {
         Ok(())
     }
 
+    /// A guest switched itself off.
+    pub(crate) fn halted(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        // A machine that is not a guest here is nobody's concern.
+        drop(self.finish_stop(turn, vmid));
+    }
+
     /// Switches a guest off; one that is off stays so.
     pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<(), String> {
         let guest = self.guest_mut(vmid)?;

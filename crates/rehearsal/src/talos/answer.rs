@@ -1,81 +1,103 @@
 //! What the API of a machine answers, in the codes and words that Talos 1.13 was heard to use.
 
-use serde_json::{Value, json};
 use tonic::Code;
 
-use super::config::Config;
-use super::machine::{Api, Machine};
-use super::{Call, ConfigText, Refusal, Reply, Talos};
+use super::call::{About, Call, Refusal, Reply};
+use super::machine::{Api, Machine, Sequence};
+use super::{Talos, authority};
 use crate::turn::Turn;
 
+/// What the API says while what is behind it is gone already.
+const DEAF: &str = "connection error: desc = \"transport: Error while dialing: dial unix /system/run/machined/machine.sock: connect: no such file or directory\"";
+
 impl Talos {
-    /// Takes a config: in maintenance mode the machine begins its life as a node.
-    pub(super) fn apply(
+    /// Carries out what changes something.
+    pub(super) fn write(
         &mut self,
         turn: &mut Turn<'_>,
         vmid: u32,
-        text: &ConfigText,
-        dry_run: bool,
+        call: Call,
     ) -> Result<Reply, Refusal> {
-        let machine = self.machines.get_mut(&vmid).ok_or_else(Refusal::gone)?;
-        let config = Config::read(&text.0)?;
-        if dry_run {
-            let details = "Applied configuration without a reboot (skipped in dry-run).";
-            return Ok(Reply::Applied(details.to_owned()));
+        let machine = self.machines.get(&vmid).ok_or_else(Refusal::gone)?;
+        match call {
+            Call::Bootstrap => self.bootstrap(turn, vmid),
+            Call::EtcdRemove { member } => {
+                only_on_control_planes(machine, "etcd remove member")?;
+                self.remove_member(turn, vmid, member).map(|()| Reply::Done)
+            }
+            Call::EtcdLeave => {
+                only_on_control_planes(machine, "etcd leave")?;
+                self.leave(turn, vmid).map(|()| Reply::Done)
+            }
+            Call::EtcdForfeit => {
+                only_on_control_planes(machine, "etcd forfeit leadership")?;
+                self.forfeit(vmid).map(Reply::Name)
+            }
+            Call::Reboot => self.end(turn, vmid, Sequence::Reboot),
+            Call::Shutdown => self.end(turn, vmid, Sequence::Shutdown),
+            Call::Reset(wish) => self.end(turn, vmid, Sequence::Reset(wish)),
+            other => self.apply(turn, vmid, &other),
         }
-        if machine.api == Api::Maintenance && machine.config().is_some() {
-            // Sent twice before the listener changed: the first one holds.
-            return Err(Refusal::new(
-                Code::FailedPrecondition,
-                "configuration is already being applied",
-            ));
-        }
-        let first = machine.api == Api::Maintenance;
-        let role_changes =
-            machine.config().is_some_and(|own| own.control_plane != config.control_plane);
-        if role_changes {
-            return Err(Refusal::new(
-                Code::InvalidArgument,
-                "1 error occurred:\n\t* the machine type cannot be changed after the first config\n\n",
-            ));
-        }
-        machine.disk.config = Some(config);
-        if first {
-            self.configured(turn, vmid);
-        }
-        Ok(Reply::Applied("Applied configuration without a reboot".to_owned()))
     }
 
     /// Starts a new etcd. Like the real one it looks at its own disk alone: a second one elsewhere is possible.
-    pub(super) fn bootstrap(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<Reply, Refusal> {
+    fn bootstrap(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<Reply, Refusal> {
         let machine = self.machines.get_mut(&vmid).ok_or_else(Refusal::gone)?;
-        only_on_control_planes(machine, "bootstrap")?;
-        if !machine.running.runtime {
+        if !machine.running.runtime || machine.ending.is_some() {
             return Err(Refusal::new(Code::FailedPrecondition, "bootstrap is not available yet"));
+        }
+        only_on_control_planes(machine, "bootstrap")?;
+        if machine.troubles.clock_astray {
+            return Err(Refusal::new(Code::FailedPrecondition, "time is not in sync yet"));
         }
         if machine.disk.etcd.is_some() {
             return Err(Refusal::new(Code::AlreadyExists, "etcd data directory is not empty"));
         }
         if !machine.running.bootstrap {
             machine.running.bootstrap = true;
+            if std::mem::take(&mut machine.troubles.reply_lost) {
+                // All connections break before the answer has left.
+                machine.generation += 1;
+            }
             self.start_etcd(turn, vmid);
         }
-        Ok(Reply::Bootstrapped)
+        Ok(Reply::Done)
     }
 
     /// Answers what changes nothing.
     pub(super) fn read(&self, vmid: u32, call: &Call) -> Result<Reply, Refusal> {
         let machine = self.machines.get(&vmid).ok_or_else(Refusal::gone)?;
         match call {
-            Call::Version => Ok(Reply::Version(machine.version())),
+            Call::About => Ok(Reply::About(about(machine))),
             Call::EtcdMembers => self.members(machine),
             Call::EtcdStatus => self.etcd_status(vmid, machine),
-            Call::Services => Ok(Reply::Services(services(machine, self.member_well(machine)))),
-            Call::Resources { namespace, kind } => {
-                self.resources(vmid, machine, namespace, kind).map(Reply::Resources)
+            Call::Services => {
+                Ok(Reply::Services(machine.noted.services.values().cloned().collect()))
             }
-            Call::Apply { .. } | Call::Bootstrap => Err(Refusal::gone()),
+            Call::Resources { namespace, kind, admin } => {
+                self.resources(vmid, namespace, kind, *admin).map(Reply::Resources)
+            }
+            Call::Kubeconfig => kubeconfig(machine),
+            Call::Events { after } => {
+                let later = machine.noted.happenings.iter().filter(|h| h.number > *after);
+                Ok(Reply::Events(later.cloned().collect()))
+            }
+            Call::Route { target } => self.route(vmid, machine, target),
+            Call::Health { control_planes, workers } => {
+                only_on_control_planes(machine, "cluster health check")?;
+                Ok(Reply::Health(self.health(control_planes, workers)))
+            }
+            _ => Err(Refusal::gone()),
         }
+    }
+
+    /// Whether the API can put a call through to what is behind it.
+    pub(super) fn hears(&self, vmid: u32) -> Result<(), Refusal> {
+        let machine = self.machines.get(&vmid).ok_or_else(Refusal::gone)?;
+        if machine.deaf() {
+            return Err(Refusal::new(Code::Unavailable, DEAF));
+        }
+        Ok(())
     }
 
     fn members(&self, machine: &Machine) -> Result<Reply, Refusal> {
@@ -92,72 +114,56 @@ impl Talos {
         Ok(Reply::Members(etcd.members.values().cloned().collect()))
     }
 
-    /// Whether the machine's own member of etcd is in a quorum, or only listens.
-    fn member_well(&self, machine: &Machine) -> bool {
-        machine.disk.etcd.is_some_and(|(number, _)| self.healthy(number))
-    }
-
     fn etcd_status(&self, vmid: u32, machine: &Machine) -> Result<Reply, Refusal> {
         only_on_control_planes(machine, "etcd status")?;
         let (number, member) = running_member(machine)?;
         let etcd = self.etcds.get(&number).ok_or(Refusal::Waits)?;
-        // Whoever votes and has the lowest number leads: who it is matters to nobody here.
-        let leader = self.voters(etcd).next().filter(|_| self.healthy(number));
+        let leader = self.leader(number).map_or(0, |(_, member)| member.id);
         let learner = etcd.members.get(&vmid).is_some_and(|member| member.learner);
-        Ok(Reply::Status { member, leader: leader.map_or(0, |(_, member)| member.id), learner })
+        Ok(Reply::Status { member, leader, learner })
     }
 
-    fn resources(
-        &self,
-        vmid: u32,
-        machine: &Machine,
-        namespace: &str,
-        kind: &str,
-    ) -> Result<Vec<(String, String)>, Refusal> {
-        let one = |id: &str, spec: Value| vec![(id.to_owned(), spec)];
-        let (home, found) = match kind {
-            "MachineStatuses.runtime.talos.dev" => {
-                ("runtime", one("machine", status(machine, self.member_well(machine))))
-            }
-            "SystemInformations.hardware.talos.dev" => {
-                ("hardware", one("systeminformation", system_information(machine)))
-            }
-            "ExtensionStatuses.runtime.talos.dev" => ("runtime", extensions(machine)),
-            "AddressStatuses.net.talos.dev" => ("network", self.addresses(vmid, machine)),
-            "HostnameStatuses.net.talos.dev" => {
-                let spec = json!({ "hostname": machine.hostname(), "domainname": "" });
-                ("network", one("hostname", spec))
-            }
-            "MachineConfigs.config.talos.dev" if machine.api != Api::Secure => {
-                return Err(Refusal::new(Code::PermissionDenied, "not authorized"));
-            }
-            other => {
-                let text = format!("resource type \"{other}\" is not supported");
-                return Err(Refusal::new(Code::PermissionDenied, text));
+    /// Which machine a name or an address belongs to, as the director of a machine sees it.
+    fn route(&self, vmid: u32, machine: &Machine, target: &str) -> Result<Reply, Refusal> {
+        let local = |machine: &Machine| {
+            let address = machine.address().map(|address| address.to_string());
+            address.as_deref() == Some(target) || machine.hostname() == target
+        };
+        let shared = self.held_vip(vmid).map(|address| address.to_string());
+        if local(machine) || shared.as_deref() == Some(target) {
+            return Ok(Reply::Route { to: None, forwards: machine.is_control_plane() });
+        }
+        if !machine.is_control_plane() {
+            // Only control planes have a certificate to call others with.
+            return Err(Refusal::new(Code::PermissionDenied, "no request forwarding"));
+        }
+        let own = machine.config().map(|config| &config.os.certificate);
+        let reached = |(other, there): &(&u32, &Machine)| {
+            let shared = self.held_vip(**other).map(|address| address.to_string());
+            there.up && (local(there) || shared.as_deref() == Some(target))
+        };
+        let cause = match self.machines.iter().find(reached) {
+            None => "no route to host",
+            Some((_, there)) if there.api == Api::Down => "connection refused",
+            Some((other, there)) => {
+                let theirs = there.config().map(|config| &config.os.certificate);
+                if theirs == own && there.api == Api::Secure {
+                    return Ok(Reply::Route { to: Some(*other), forwards: true });
+                }
+                let text = "connection error: desc = \"transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority\"";
+                return Err(Refusal::new(Code::Unavailable, text));
             }
         };
-        if home != namespace {
-            return Ok(Vec::new());
-        }
-        let yaml = |spec: &Value| yaml_serde::to_string(spec).unwrap_or_default();
-        Ok(found.iter().map(|(id, spec)| (id.clone(), yaml(spec))).collect())
-    }
-
-    fn addresses(&self, vmid: u32, machine: &Machine) -> Vec<(String, Value)> {
-        let own = machine.address().map(|address| format!("{address}/24"));
-        let shared = self.held_vip(vmid).map(|address| format!("{address}/32"));
-        shared
-            .into_iter()
-            .chain(own)
-            .map(|address| {
-                let spec = json!({ "address": address, "linkName": "eth0", "family": "inet4" });
-                (format!("eth0/{address}"), spec)
-            })
-            .collect()
+        Err(Refusal::new(
+            Code::Unavailable,
+            format!(
+                "connection error: desc = \"transport: Error while dialing: dial tcp {target}:50000: connect: {cause}\""
+            ),
+        ))
     }
 }
 
-fn only_on_control_planes(machine: &Machine, what: &str) -> Result<(), Refusal> {
+pub(super) fn only_on_control_planes(machine: &Machine, what: &str) -> Result<(), Refusal> {
     if machine.is_control_plane() && machine.api == Api::Secure {
         return Ok(());
     }
@@ -170,99 +176,26 @@ fn running_member(machine: &Machine) -> Result<(u64, u64), Refusal> {
     machine.disk.etcd.filter(|_| machine.runs_etcd()).ok_or(Refusal::Waits)
 }
 
-/// The stage and what is missing.
-fn status(machine: &Machine, etcd_well: bool) -> Value {
-    if machine.config().is_none() {
-        return json!({
-            "stage": "maintenance",
-            "status": { "ready": true, "unmetConditions": [] },
-        });
+fn about(machine: &Machine) -> About {
+    let mut disks = vec![("sda", machine.facts.disk_gib)];
+    disks.extend(machine.facts.data_disk_gib.map(|size| ("sdb", size)));
+    About {
+        version: machine.version(),
+        hostname: machine.hostname().to_owned(),
+        memory_mib: machine.facts.memory_mib,
+        booted: machine.booted,
+        disks,
+        configured: machine.api == Api::Secure,
     }
-    let running = &machine.running;
-    let services = services(machine, etcd_well);
-    let booting = services.iter().any(|(_, state, _)| state != "Running");
-    let missing: Vec<String> = services
-        .into_iter()
-        .filter_map(|(name, state, health)| match (state.as_str(), health) {
-            ("Running", Some(false)) => Some(format!("{name} not healthy")),
-            ("Running", _) => None,
-            _ => Some(format!("{name} not running")),
-        })
-        .collect();
-    let mut unmet = Vec::new();
-    if !missing.is_empty() {
-        unmet.push(json!({ "name": "services", "reason": missing.join(", ") }));
-    }
-    let name = machine.hostname();
-    if !running.joined {
-        let reason = format!("node \"{name}\" status is not available yet");
-        unmet.push(json!({ "name": "nodeReady", "reason": reason }));
-    } else if !running.ready {
-        unmet.push(
-            json!({ "name": "nodeReady", "reason": format!("node \"{name}\" is not ready") }),
-        );
-    }
-    let stage = if booting { "booting" } else { "running" };
-    json!({ "stage": stage, "status": { "ready": unmet.is_empty(), "unmetConditions": unmet } })
 }
 
-/// Name, state and health of each service.
-fn services(machine: &Machine, etcd_well: bool) -> Vec<(String, String, Option<bool>)> {
-    let service = |name: &str, runs: bool, else_state: &str| {
-        let state = if runs { "Running" } else { else_state };
-        (name.to_owned(), state.to_owned(), runs.then_some(true))
-    };
-    let mut services = vec![service("apid", true, ""), service("containerd", true, "")];
-    if machine.config().is_some() {
-        let running = &machine.running;
-        let next = if running.runtime { "Preparing" } else { "Waiting" };
-        services.push(service("cri", running.runtime, "Starting"));
-        if machine.is_control_plane() {
-            let (name, state, health) = service("etcd", running.etcd, next);
-            services.push((name, state, health.map(|_| etcd_well)));
-        }
-        services.push(service("kubelet", running.kubelet, next));
-        if machine.is_control_plane() {
-            services.push(service("trustd", running.runtime, "Waiting"));
-        }
-    }
-    services.push(service("machined", true, ""));
-    services.sort();
-    services
-}
-
-fn system_information(machine: &Machine) -> Value {
-    json!({
-        "manufacturer": "QEMU",
-        "productName": "Standard PC (Q35 + ICH9, 2009)",
-        "version": "pc-q35-9.2",
-        "uuid": machine.facts.uuid,
-        "wakeUpType": "Power Switch",
+/// It needs the authority alone: it comes before etcd does.
+fn kubeconfig(machine: &Machine) -> Result<Reply, Refusal> {
+    only_on_control_planes(machine, "kubeconfig")?;
+    let config = machine.config().ok_or_else(Refusal::gone)?;
+    Ok(Reply::Kubeconfig {
+        cluster: machine.wanted.cluster_name.clone(),
+        server: machine.wanted.endpoint.clone(),
+        authority: authority(&config.kubernetes),
     })
-}
-
-/// The image's extensions and, as the last of them, the schematic it was made from.
-fn extensions(machine: &Machine) -> Vec<(String, Value)> {
-    let extension = |name: &str, version: &str, author: &str| {
-        json!({
-            "image": format!("{name}.sqsh"),
-            "metadata": {
-                "name": name,
-                "version": version,
-                "author": author,
-                "description": "",
-                "compatibility": { "talos": { "version": "" } },
-            },
-        })
-    };
-    let version = machine.version();
-    let mut found: Vec<Value> = machine
-        .facts
-        .extensions
-        .iter()
-        .map(|name| name.rsplit('/').next().unwrap_or(name))
-        .map(|name| extension(name, &version, "Sidero Labs"))
-        .collect();
-    found.push(extension("schematic", machine.schematic(), "Image Factory"));
-    found.into_iter().enumerate().map(|(index, spec)| (index.to_string(), spec)).collect()
 }

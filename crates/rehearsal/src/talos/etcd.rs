@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
+use tonic::Code;
 
+use super::call::{Member, Refusal};
 use super::machine::Machine;
-use super::{Effect, Member, Milestone, Talos};
+use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
@@ -21,13 +23,19 @@ pub(super) struct Etcd {
     pub(super) joining: Option<u32>,
     /// The machine that holds the shared address.
     pub(super) holder: Option<u32>,
+    /// The machine that leads, as long as it votes and runs.
+    pub(super) leader: Option<u32>,
 }
 
 impl Talos {
     /// etcd runs on a machine: it has its data already, or a new one is born here.
     pub(super) fn etcd_up(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let known = self.is_member(vmid);
         let Some(machine) = self.machines.get_mut(&vmid) else { return };
         let Some(cluster) = machine.cluster().map(str::to_owned) else { return };
+        if machine.running.etcd || (machine.disk.etcd.is_some() && !known) {
+            return;
+        }
         machine.running.etcd = true;
         machine.running.bootstrap = false;
         let first = !self.etcds.values().any(|etcd| etcd.cluster == cluster);
@@ -38,7 +46,13 @@ impl Talos {
             let member = member(turn, machine, false);
             machine.disk.etcd = Some((self.births, member.id));
             let members = BTreeMap::from([(vmid, member)]);
-            let etcd = Etcd { cluster: cluster.clone(), members, joining: None, holder: None };
+            let etcd = Etcd {
+                cluster: cluster.clone(),
+                members,
+                joining: None,
+                holder: None,
+                leader: Some(vmid),
+            };
             self.etcds.insert(self.births, etcd);
             if first {
                 turn.signal(Signal::ClusterBorn { cluster });
@@ -99,8 +113,8 @@ impl Talos {
         self.settle(turn, number);
     }
 
-    /// A machine lost its power or is gone.
-    pub(super) fn left(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+    /// A machine's etcd is gone: with its power, or in good order, which hands the shared address on at once.
+    pub(super) fn left(&mut self, turn: &mut Turn<'_>, vmid: u32, graceful: bool) {
         let lost: Vec<u64> =
             self.etcds.keys().copied().filter(|number| !self.healthy(*number)).collect();
         let remembers = self.machines.get(&vmid).is_some_and(|machine| machine.disk.etcd.is_some());
@@ -110,7 +124,8 @@ impl Talos {
             }
             if etcd.holder == Some(vmid) {
                 etcd.holder = None;
-                turn.after_draw(Process::Lease, number, Effect::Election { etcd: *number });
+                let what = if graceful { Process::Handover } else { Process::Lease };
+                turn.after_draw(what, number, Effect::Election { etcd: *number });
             } else if etcd.holder.is_some() && lost.contains(number) {
                 // Nobody can renew a lease in an etcd without a quorum.
                 turn.after_draw(Process::Lease, number, Effect::Election { etcd: *number });
@@ -166,6 +181,7 @@ impl Talos {
             let waiting = |machine: &Machine| {
                 machine.running.etcd_image
                     && !machine.running.etcd
+                    && !machine.running.etcd_left
                     && !machine.running.bootstrap
                     && machine.disk.etcd.is_none()
                     && machine.cluster() == Some(etcd.cluster.as_str())
@@ -207,6 +223,100 @@ impl Talos {
                 })
             })
             .map(|(vmid, member)| (*vmid, member))
+    }
+
+    /// Whether a machine's own data of etcd are of a member that its etcd knows.
+    pub(super) fn is_member(&self, vmid: u32) -> bool {
+        let Some(machine) = self.machines.get(&vmid) else { return false };
+        let Some((number, id)) = machine.disk.etcd else { return false };
+        self.etcds.get(&number).is_some_and(|etcd| {
+            machine.cluster() == Some(etcd.cluster.as_str())
+                && etcd.members.get(&vmid).is_some_and(|member| member.id == id)
+        })
+    }
+
+    /// The member that leads, if there is a quorum.
+    pub(super) fn leader(&self, number: u64) -> Option<(u32, &Member)> {
+        let etcd = self.etcds.get(&number).filter(|_| self.healthy(number))?;
+        let preferred = self.voters(etcd).find(|(vmid, _)| Some(*vmid) == etcd.leader);
+        preferred.or_else(|| self.voters(etcd).next())
+    }
+
+    /// A machine gives up its place in etcd, and its data with it.
+    pub(super) fn leave(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<(), Refusal> {
+        let number = self.own_etcd(vmid)?;
+        let etcd = self.etcds.get(&number).ok_or(Refusal::Waits)?;
+        if self.voters(etcd).all(|(other, _)| other == vmid) {
+            let text = "failed to leave cluster: etcdserver: re-configuration failed due to not enough started members";
+            return Err(Refusal::new(Code::Unknown, text));
+        }
+        self.drop_member(turn, number, vmid);
+        if let Some(machine) = self.machines.get_mut(&vmid) {
+            machine.disk.etcd = None;
+            machine.running.etcd_left = true;
+        }
+        Ok(())
+    }
+
+    /// Puts a member out of the etcd that a machine is in.
+    pub(super) fn remove_member(
+        &mut self,
+        turn: &mut Turn<'_>,
+        vmid: u32,
+        id: u64,
+    ) -> Result<(), Refusal> {
+        let number = self.own_etcd(vmid)?;
+        let etcd = self.etcds.get(&number).ok_or(Refusal::Waits)?;
+        let found = etcd.members.iter().find(|(_, member)| member.id == id).map(|(vmid, _)| *vmid);
+        let Some(found) = found else {
+            let text = format!("failed to remove member {id}: etcdserver: member not found");
+            return Err(Refusal::new(Code::NotFound, text));
+        };
+        self.drop_member(turn, number, found);
+        Ok(())
+    }
+
+    /// Lets another member lead, and says its name.
+    pub(super) fn forfeit(&mut self, vmid: u32) -> Result<String, Refusal> {
+        let number = self.own_etcd(vmid)?;
+        let Some((leader, _)) = self.leader(number) else { return Err(Refusal::Waits) };
+        if leader != vmid {
+            return Ok(String::new());
+        }
+        let etcd = self.etcds.get(&number).ok_or(Refusal::Waits)?;
+        let next = self.voters(etcd).find(|(other, _)| *other != vmid);
+        let Some((next, name)) = next.map(|(next, member)| (next, member.hostname.clone())) else {
+            let text = "failed to forfeit leadership: cannot forfeit leadership, only one member";
+            return Err(Refusal::new(Code::Unknown, text));
+        };
+        if let Some(etcd) = self.etcds.get_mut(&number) {
+            etcd.leader = Some(next);
+        }
+        Ok(name)
+    }
+
+    /// The etcd that a machine is in and that has a quorum; without one nobody answers.
+    fn own_etcd(&self, vmid: u32) -> Result<u64, Refusal> {
+        let machine = self.machines.get(&vmid).ok_or_else(Refusal::gone)?;
+        let own = machine.disk.etcd.filter(|_| machine.runs_etcd());
+        own.map(|(number, _)| number).filter(|number| self.healthy(*number)).ok_or(Refusal::Waits)
+    }
+
+    fn drop_member(&mut self, turn: &mut Turn<'_>, number: u64, vmid: u32) {
+        let Some(etcd) = self.etcds.get_mut(&number) else { return };
+        let Some(member) = etcd.members.remove(&vmid) else { return };
+        etcd.joining = etcd.joining.filter(|joining| *joining != vmid);
+        if etcd.holder == Some(vmid) {
+            etcd.holder = None;
+            turn.after_draw(Process::Handover, &number, Effect::Election { etcd: number });
+        }
+        // Whoever is put out stops, and so does the API server that relied on it.
+        let own = |machine: &&mut Machine| machine.disk.etcd == Some((number, member.id));
+        if let Some(machine) = self.machines.get_mut(&vmid).filter(own) {
+            machine.running.etcd = false;
+            machine.running.api_server = false;
+        }
+        self.admit(turn);
     }
 
     /// The shared address, if this machine holds it.

@@ -1,49 +1,53 @@
 //! What follows on what in a machine's life, and how long each takes.
 
-use super::machine::{Api, Machine, Running};
+use super::machine::{Api, Machine, Troubles};
+use super::note::Noted;
 use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn, VmFacts};
 
+/// The etcd of an earlier life that nobody else remembers: its number, and that of the member.
+pub(super) const STALE: (u64, u64) = (u64::MAX, 1);
+
 impl Talos {
     /// A VM got power: it boots from its disk, which remembers if it is the same one.
     pub(super) fn switch_on(&mut self, turn: &mut Turn<'_>, facts: &VmFacts) {
-        let machine = self.machines.entry(facts.vmid).or_insert_with(|| Machine::new(facts));
+        let troubles = self.troubles.get(&facts.vmid).cloned().unwrap_or_default();
+        let machine = self
+            .machines
+            .entry(facts.vmid)
+            .or_insert_with(|| Machine::new(facts, troubles.clone()));
         if machine.on {
             return;
         }
         let other_disk = machine.disk.id != facts.disk;
         if other_disk {
-            machine.disk = Machine::new(facts).disk;
+            machine.disk = Machine::new(facts, Troubles::default()).disk;
         }
-        self.boots += 1;
+        if std::mem::take(&mut machine.troubles.stale) {
+            machine.disk.etcd = Some(STALE);
+        }
         machine.facts = facts.clone();
-        machine.on = true;
-        machine.boot = self.boots;
-        machine.generation += 1;
-        if facts.image.is_some() {
-            self.later(turn, facts.vmid, Process::Boot, Milestone::Kernel);
-        }
+        self.boot(turn, facts.vmid);
         if other_disk {
             self.disk_lost(turn, facts.vmid);
         }
     }
 
-    /// A VM lost power: what ran is gone, what is on its disk stays.
-    pub(super) fn switch_off(&mut self, turn: &mut Turn<'_>, vmid: u32) {
-        let Some(machine) = self.machines.get_mut(&vmid).filter(|machine| machine.on) else {
-            return;
-        };
-        let cluster = machine.cluster().filter(|_| machine.running.joined).map(str::to_owned);
-        machine.on = false;
-        machine.up = false;
-        machine.api = Api::Down;
+    /// A machine begins to boot, with what its disk remembers.
+    pub(super) fn boot(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get_mut(&vmid) else { return };
+        self.boots += 1;
+        machine.on = true;
+        machine.boot = self.boots;
+        machine.booted = turn.now;
         machine.generation += 1;
-        machine.running = Running::default();
-        if let Some(cluster) = cluster {
-            turn.signal(Signal::NodeLost { cluster, name: machine.hostname().to_owned() });
+        machine.noted = Noted::default();
+        let saved = machine.disk.saved.clone();
+        machine.adopt(saved);
+        if machine.facts.image.is_some() && !machine.disk.wiped && !machine.troubles.dead {
+            self.later(turn, vmid, Process::Boot, Milestone::Kernel);
         }
-        self.left(turn, vmid);
     }
 
     /// A machine has come a step further.
@@ -67,15 +71,7 @@ impl Talos {
             Milestone::Secure => self.secure(turn, vmid),
             Milestone::Runtime => {
                 machine.running.runtime = true;
-                if machine.is_control_plane() {
-                    let what = if machine.disk.etcd.is_some() {
-                        Process::EtcdCached
-                    } else {
-                        Process::EtcdPull
-                    };
-                    self.later(turn, vmid, what, Milestone::EtcdImage);
-                }
-                self.later(turn, vmid, Process::Kubelet, Milestone::Kubelet);
+                self.pull(turn, vmid);
             }
             Milestone::EtcdImage => {
                 machine.running.etcd_image = true;
@@ -90,6 +86,10 @@ impl Talos {
                 machine.running.kubelet = true;
                 self.register(turn);
             }
+            Milestone::KubeletFailed => machine.running.kubelet_failed = true,
+            Milestone::Booted => machine.running.booted = true,
+            Milestone::Goodbye => self.goodbye(turn, vmid),
+            Milestone::Down => self.down(turn, vmid),
             Milestone::ApiServer => {
                 machine.running.api_server = true;
                 self.register(turn);
@@ -111,6 +111,24 @@ impl Talos {
         turn.after(delay, Effect::Reached { vmid, boot, milestone });
     }
 
+    /// The images of etcd and the kubelet come, as soon as the clock is right.
+    pub(super) fn pull(&self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get(&vmid) else { return };
+        if machine.troubles.clock_astray {
+            return;
+        }
+        if machine.is_control_plane() {
+            let cached = machine.disk.etcd.is_some();
+            let what = if cached { Process::EtcdCached } else { Process::EtcdPull };
+            self.later(turn, vmid, what, Milestone::EtcdImage);
+        }
+        if machine.troubles.pulls_limited {
+            self.later(turn, vmid, Process::KubeletGivesUp, Milestone::KubeletFailed);
+        } else {
+            self.later(turn, vmid, Process::Kubelet, Milestone::Kubelet);
+        }
+    }
+
     /// A config was accepted: the answer still leaves by the old listener.
     pub(super) fn configured(&self, turn: &mut Turn<'_>, vmid: u32) {
         self.later(turn, vmid, Process::ListenerLingers, Milestone::Silent);
@@ -124,7 +142,10 @@ impl Talos {
             return;
         }
         if machine.disk.etcd.is_some() {
-            self.later(turn, vmid, Process::EtcdRestart, Milestone::Etcd);
+            // Data of another life are no use: etcd then waits for ever to be taken in.
+            if self.is_member(vmid) {
+                self.later(turn, vmid, Process::EtcdRestart, Milestone::Etcd);
+            }
         } else if running.bootstrap {
             self.later(turn, vmid, Process::EtcdBootstrap, Milestone::Etcd);
         }
@@ -157,6 +178,7 @@ impl Talos {
             machine.api = Api::Secure;
             machine.generation += 1;
         }
+        self.announce(turn, vmid);
         if first {
             self.later(turn, vmid, Process::Runtime, Milestone::Runtime);
         }

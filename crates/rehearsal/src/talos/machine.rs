@@ -4,7 +4,10 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::call::ResetCall;
 use super::config::Config;
+use super::note::Noted;
+use super::reading::Wanted;
 use crate::turn::{Listen, VmFacts};
 
 /// The port of Talos' API.
@@ -29,25 +32,37 @@ pub(super) enum Api {
     Secure,
 }
 
-/// A machine: everything about one VM that is switched on, or was.
+/// A machine: everything about one that is switched on, or was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Machine {
-    /// What the VM brought along when it was switched on last.
+    /// What it brought along when it was switched on last.
     pub(super) facts: VmFacts,
     /// What survives a loss of power.
     pub(super) disk: Disk,
+    /// The config that it runs by.
+    pub(super) config: Option<Config>,
+    /// What else its config wants.
+    pub(super) wanted: Wanted,
     /// Whether it has power.
     pub(super) on: bool,
     /// Whether the kernel answers on the network.
     pub(super) up: bool,
     /// The number of its last boot, of all boots there were; what was due in another one never comes.
     pub(super) boot: u64,
+    /// When it got power last.
+    pub(super) booted: u64,
     /// Changes whenever open connections break.
     pub(super) generation: u64,
     /// What Talos' API does.
     pub(super) api: Api,
+    /// Why it is going down, if it is.
+    pub(super) ending: Option<Ending>,
     /// What runs in this boot.
     pub(super) running: Running,
+    /// What was said about it in this boot.
+    pub(super) noted: Noted,
+    /// What is wrong with it because somebody said so.
+    pub(super) troubles: Troubles,
 }
 
 /// What a system disk holds.
@@ -55,10 +70,58 @@ pub(super) struct Machine {
 pub(super) struct Disk {
     /// Which disk it is.
     pub(super) id: String,
-    /// The config (the STATE partition).
-    pub(super) config: Option<Config>,
-    /// The data of etcd: of which one, and as which member.
+    /// The config for the next boot (the STATE partition).
+    pub(super) saved: Option<Config>,
+    /// Who the machine is to its cluster, at random (the STATE partition).
+    pub(super) identity: Option<String>,
+    /// The data of etcd: of which one, and as which member (the EPHEMERAL partition).
     pub(super) etcd: Option<(u64, u64)>,
+    /// Whether all of it was wiped, so that nothing boots from it.
+    pub(super) wiped: bool,
+}
+
+/// Why a machine goes down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Ending {
+    /// What it does.
+    pub(super) sequence: Sequence,
+    /// Who asked for it.
+    pub(super) actor: String,
+    /// Whether the API can not reach what is behind it any more.
+    pub(super) deaf: bool,
+}
+
+/// How a machine goes down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Sequence {
+    /// It comes up again.
+    Reboot,
+    /// It stays off.
+    Shutdown,
+    /// It forgets first.
+    Reset(ResetCall),
+}
+
+impl Sequence {
+    /// Its name in events.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Reboot => "reboot",
+            Self::Shutdown => "shutdown",
+            Self::Reset(_) => "reset",
+        }
+    }
+
+    /// The stage that the machine shows meanwhile.
+    pub(super) fn stage(&self) -> &'static str {
+        match self {
+            Self::Reboot => "rebooting",
+            Self::Shutdown => "shutting-down",
+            Self::Reset(_) => "resetting",
+        }
+    }
 }
 
 /// What runs; all of it ends with the power.
@@ -76,10 +139,18 @@ pub(super) struct Running {
     pub(super) bootstrap: bool,
     /// etcd.
     pub(super) etcd: bool,
+    /// etcd was left on purpose: it does not come back in this boot.
+    pub(super) etcd_left: bool,
     /// The kubelet.
     pub(super) kubelet: bool,
+    /// The kubelet has given up, for good.
+    pub(super) kubelet_failed: bool,
     /// The API server.
     pub(super) api_server: bool,
+    /// The boot is about to be over.
+    pub(super) finishing: bool,
+    /// The boot is over.
+    pub(super) booted: bool,
     /// The node is about to register.
     pub(super) registering: bool,
     /// The node is registered.
@@ -88,24 +159,56 @@ pub(super) struct Running {
     pub(super) ready: bool,
 }
 
+/// What is wrong with a machine because somebody said so. It outlives boots and disks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent trouble")]
+pub(super) struct Troubles {
+    /// It never comes up.
+    pub(super) dead: bool,
+    /// Its clock is never in sync.
+    pub(super) clock_astray: bool,
+    /// The registry refuses it the kubelet's image.
+    pub(super) pulls_limited: bool,
+    /// The next bootstrap works, and nobody hears of it.
+    pub(super) reply_lost: bool,
+    /// It belongs to somebody else.
+    pub(super) foreign: bool,
+    /// Its next disk holds an etcd of an earlier life.
+    pub(super) stale: bool,
+    /// It has this address until it is configured, whatever it was given.
+    pub(super) address: Option<Ipv4Addr>,
+}
+
 impl Machine {
     /// A machine that has never had power.
-    pub(super) fn new(facts: &VmFacts) -> Self {
+    pub(super) fn new(facts: &VmFacts, troubles: Troubles) -> Self {
         Self {
             facts: facts.clone(),
             disk: Disk { id: facts.disk.clone(), ..Disk::default() },
+            config: None,
+            wanted: Wanted::default(),
             on: false,
             up: false,
             boot: 0,
+            booted: 0,
             generation: 0,
             api: Api::Down,
+            ending: None,
             running: Running::default(),
+            noted: Noted::default(),
+            troubles,
         }
     }
 
-    /// The config, if the machine has one.
+    /// The config that the machine runs by, if it has one.
     pub(super) fn config(&self) -> Option<&Config> {
-        self.disk.config.as_ref()
+        self.config.as_ref()
+    }
+
+    /// Takes a config to run by.
+    pub(super) fn adopt(&mut self, config: Option<Config>) {
+        self.wanted = config.as_ref().map(|config| Wanted::of(&config.text.0)).unwrap_or_default();
+        self.config = config;
     }
 
     /// Whether its config makes it a control plane.
@@ -118,12 +221,13 @@ impl Machine {
         self.config().map(|config| config.cluster.as_str())
     }
 
-    /// Its own address: the config's, else cloud-init's.
+    /// Its own address: the config's, else the one it came with.
     pub(super) fn address(&self) -> Option<Ipv4Addr> {
-        self.config().and_then(|config| config.address).or(self.facts.address)
+        let given = self.troubles.address.or(self.facts.address);
+        self.config().and_then(|config| config.address).or(given)
     }
 
-    /// Its name: the config's, else cloud-init's.
+    /// Its name: the config's, else the one it came with.
     pub(super) fn hostname(&self) -> &str {
         self.config().and_then(|config| config.hostname.as_deref()).unwrap_or(&self.facts.name)
     }
@@ -138,9 +242,15 @@ impl Machine {
         self.on && self.running.etcd
     }
 
+    /// Whether the API can not reach what is behind it.
+    pub(super) fn deaf(&self) -> bool {
+        self.ending.as_ref().is_some_and(|ending| ending.deaf)
+    }
+
     /// What answers at a port.
     pub(super) fn listener(&self, vmid: u32, port: u16) -> Listen {
         match (port, self.api) {
+            (TALOS_PORT, _) if self.troubles.foreign => Listen::Foreign { vmid },
             (TALOS_PORT, Api::Maintenance) => Listen::Maintenance { vmid },
             (TALOS_PORT, Api::Secure) => Listen::Secure { vmid },
             (KUBERNETES_PORT, _) if self.running.api_server => Listen::KubeApi { vmid },
@@ -152,6 +262,14 @@ impl Machine {
     pub(super) fn version(&self) -> String {
         let number = self.image_parts().find(|part| is_version(part));
         format!("v{}", number.unwrap_or("0.0.0"))
+    }
+
+    /// Whether its Talos is of 1.14 or later.
+    pub(super) fn is_late(&self) -> bool {
+        let number = |part: Option<&str>| part.and_then(|part| part.parse::<u16>().ok());
+        let version = self.version();
+        let mut parts = version.trim_start_matches('v').split('.');
+        (number(parts.next()), number(parts.next())) >= (Some(1), Some(14))
     }
 
     /// The beginning of the schematic's id in its image: what follows the version in the same file name.

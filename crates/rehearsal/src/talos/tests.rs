@@ -7,12 +7,13 @@ use castle_talos::machine_config;
 use tonic::Code;
 
 use super::*;
+
 use crate::durations::Draws;
 use crate::testing::{bundle, spec};
 use crate::turn::{self, Dice, VmFacts};
 
 /// A datacenter of machines alone.
-struct Bench {
+pub(super) struct Bench {
     talos: Talos,
     dice: Dice,
     now: u64,
@@ -22,7 +23,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self {
             talos: Talos::default(),
             dice: Dice::new(seed),
@@ -51,7 +52,7 @@ impl Bench {
         result
     }
 
-    fn call(&mut self, vmid: u32, call: Call) -> Result<Reply, Refusal> {
+    pub(super) fn call(&mut self, vmid: u32, call: Call) -> Result<Reply, Refusal> {
         self.turn(|talos, turn| talos.call(turn, vmid, call))
     }
 
@@ -73,25 +74,30 @@ impl Bench {
         }
     }
 
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         while self.step() {}
     }
 
     /// Switches every machine of the spec on.
-    fn start(&mut self, spec: &Spec) {
+    pub(super) fn start(&mut self, spec: &Spec) {
         for node in &spec.nodes {
             self.heard(&Signal::VmStarted(facts(spec, node.vm().unwrap().vmid.0, "disk-1")));
         }
     }
 
-    fn configure(&mut self, spec: &Spec, vmid: u32) {
+    pub(super) fn until_maintenance(&mut self, spec: &Spec, vmid: u32) {
         let address = node(spec, vmid).address;
         self.until("maintenance", |talos| {
             talos.listen(address, 50_000) == Some(Listen::Maintenance { vmid })
         });
+    }
+
+    pub(super) fn configure(&mut self, spec: &Spec, vmid: u32) {
+        self.until_maintenance(spec, vmid);
         let config = ConfigText(config(spec, vmid));
-        let reply = self.call(vmid, Call::Apply { config, dry_run: false });
-        assert_eq!(reply, Ok(Reply::Applied("Applied configuration without a reboot".to_owned())));
+        let reply = self.call(vmid, apply(config, ApplyMode::Auto, false));
+        let details = "Applied configuration without a reboot".to_owned();
+        assert_eq!(reply, Ok(Reply::Applied { mode: ApplyMode::NoReboot, details }));
     }
 
     /// A whole cluster up to quiet.
@@ -103,7 +109,7 @@ impl Bench {
             bench.configure(&spec, node.vm().unwrap().vmid.0);
         }
         bench.until("the runtime", |talos| talos.machines[&421].running.runtime);
-        assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Bootstrapped));
+        assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Done));
         bench.settle();
         (bench, spec)
     }
@@ -116,6 +122,10 @@ impl Bench {
             other => panic!("{other:?}"),
         }
     }
+}
+
+fn apply(config: ConfigText, mode: ApplyMode, dry_run: bool) -> Call {
+    Call::Apply { config, mode, dry_run, try_seconds: None, admin: true }
 }
 
 fn config(spec: &Spec, vmid: u32) -> String {
@@ -170,15 +180,9 @@ fn a_small_castle_rises() {
     // The worker's certificate comes from the control plane's authority.
     let identity = bench.talos.identity(431, Listen::Secure { vmid: 431 }).unwrap();
     assert_eq!(identity.authority.unwrap().key, bundle().os.key.expose());
-    let status = bench.talos.read(
-        431,
-        &Call::Resources {
-            namespace: "runtime".to_owned(),
-            kind: "MachineStatuses.runtime.talos.dev".to_owned(),
-        },
-    );
-    let Ok(Reply::Resources(found)) = status else { panic!("{status:?}") };
-    assert!(found[0].1.contains("stage: running") && found[0].1.contains("ready: true"));
+    let status = &bench.talos.machines[&431].noted.status;
+    assert_eq!(status["stage"], "running");
+    assert_eq!(status["status"]["ready"], true);
 }
 
 #[test]
@@ -308,7 +312,7 @@ fn power_lost_in_the_middle_loses_the_bootstrap() {
     bench.heard(&Signal::VmStarted(facts(&spec, 421, "disk-1")));
     bench.settle();
     assert_eq!(bench.call(421, Call::EtcdMembers), Err(Refusal::Waits));
-    assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Bootstrapped));
+    assert_eq!(bench.call(421, Call::Bootstrap), Ok(Reply::Done));
 }
 
 #[test]
@@ -318,7 +322,7 @@ fn the_shared_address_moves_when_its_lease_runs_out() {
     let at = bench.now;
     bench.heard(&Signal::VmStopped { vmid: holder });
     assert_eq!(vip(&bench), None);
-    bench.settle();
+    bench.until("a new holder", |talos| talos.etcds.values().any(|etcd| etcd.holder.is_some()));
     let Some(Listen::KubeApi { vmid: next }) = vip(&bench) else { panic!("no new holder") };
     assert_ne!(next, holder);
     assert!((60_000..=64_000).contains(&(bench.now - at)), "{}", bench.now - at);
@@ -349,7 +353,7 @@ fn bad_configs_are_refused_in_talos_words() {
     ];
     bench.until("maintenance", |talos| talos.machines[&421].api == Api::Maintenance);
     for (text, words) in cases {
-        let call = Call::Apply { config: ConfigText(text), dry_run: false };
+        let call = apply(ConfigText(text), ApplyMode::Auto, false);
         match bench.call(421, call) {
             Err(Refusal::Status(Code::InvalidArgument, said)) => {
                 assert!(said.contains(words), "{said}");
@@ -361,8 +365,22 @@ fn bad_configs_are_refused_in_talos_words() {
     let refusal = bench.call(421, Call::EtcdMembers);
     let text = "member list is only available on control plane nodes";
     assert_eq!(refusal, Err(Refusal::new(Code::Unimplemented, text)));
-    let call = Call::Apply { config: ConfigText(good), dry_run: true };
-    assert!(bench.call(421, call).is_ok());
+    let Ok(Reply::Applied { details, .. }) =
+        bench.call(421, apply(ConfigText(good), ApplyMode::Auto, true))
+    else {
+        panic!("a good config is refused");
+    };
+    let first = details.lines().take(6).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(first, @r"
+    Dry run summary:
+    Applied configuration without a reboot (skipped in dry-run).
+    Config diff:
+
+    --- a
+    +++ b
+    ");
+    assert!(details.contains("\n@@ -0,0 +1,"), "{details}");
+    assert!(!details.contains("BEGIN") && details.contains("key: <redacted>"), "{details}");
     assert!(bench.talos.machines[&421].config().is_none(), "a dry run changes nothing");
 }
 

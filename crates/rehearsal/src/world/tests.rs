@@ -148,7 +148,14 @@ impl Bench {
                     let config = machine_config(&self.spec, &node, bundle(), "c907").unwrap();
                     let config = talos::ConfigText(config.expose().to_owned());
                     // While the first one is being applied, a second is refused.
-                    drop(self.talos(vmid, talos::Call::Apply { config, dry_run: false }));
+                    let call = talos::Call::Apply {
+                        config,
+                        mode: talos::ApplyMode::Auto,
+                        dry_run: false,
+                        try_seconds: None,
+                        admin: false,
+                    };
+                    drop(self.talos(vmid, call));
                 }
                 Some(Listen::Secure { .. }) if vmid == 421 && !self.bootstrapped => {
                     self.bootstrapped = self.talos(421, talos::Call::Bootstrap).is_ok();
@@ -231,7 +238,8 @@ fn without_a_quorum_nothing_is_read_and_nothing_heals() {
     let Ok(talos::Reply::Services(services)) = bench.talos(421, talos::Call::Services) else {
         panic!("no services");
     };
-    assert!(services.contains(&("etcd".to_owned(), "Running".to_owned(), Some(false))));
+    let etcd = services.iter().find(|service| service.id == "etcd").unwrap();
+    assert_eq!((etcd.state.as_str(), etcd.healthy), ("Running", Some(false)));
     let (status, text) = bench.kubernetes("/readyz");
     assert_eq!(status, 500);
     assert!(text.contains("[-]etcd failed"), "{text}");

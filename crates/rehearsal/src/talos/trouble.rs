@@ -1,0 +1,115 @@
+//! What goes wrong with machines because somebody says so, such as a test.
+
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Talos;
+use super::life::STALE;
+use super::machine::{Api, Machine, Troubles};
+use crate::turn::{Turn, VmFacts};
+
+/// The numbers of machines that belong to somebody else begin here: no VM has so high a one.
+const FOREIGN: u32 = 2_000_000_000;
+
+/// Something that goes wrong with a machine. A machine is named by the number of its VM, or by its place in the
+/// castle file (from 1 on) if it stands already; it need not be there yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TalosTrouble {
+    /// It never answers, from its next boot on; one that runs falls silent.
+    Dead(u32),
+    /// It starts again at once, without a goodbye.
+    Reboots(u32),
+    /// It has another address than it was given, until it is configured.
+    WrongAddress(u32, Ipv4Addr),
+    /// Its clock is not in sync (or is again).
+    ClockAstray(u32, bool),
+    /// Its disk holds the data of an etcd that is long gone: the disk it has, else the next one.
+    StaleEtcd(u32),
+    /// The next bootstrap works, but the connection breaks before the answer.
+    BootstrapReplyLost(u32),
+    /// The registry refuses it the kubelet's image, from its next boot on.
+    PullsLimited(u32),
+    /// The shared address takes connections and says nothing (or speaks again).
+    MuteVip(bool),
+    /// Somebody else's machine, of another cluster, answers at an address.
+    Foreign(Ipv4Addr),
+}
+
+impl Talos {
+    /// Lets something go wrong.
+    pub fn suffer(&mut self, turn: &mut Turn<'_>, trouble: &TalosTrouble) {
+        match trouble {
+            TalosTrouble::Dead(vmid) => {
+                self.mark(*vmid, |troubles| troubles.dead = true);
+                self.switch_off(turn, *vmid);
+            }
+            TalosTrouble::Reboots(vmid) => self.crash(turn, *vmid),
+            TalosTrouble::WrongAddress(vmid, address) => {
+                self.mark(*vmid, |troubles| troubles.address = Some(*address));
+                self.cut(*vmid);
+            }
+            TalosTrouble::ClockAstray(vmid, astray) => {
+                self.mark(*vmid, |troubles| troubles.clock_astray = *astray);
+                let waits = |machine: &Machine| {
+                    machine.running.runtime
+                        && !machine.running.etcd_image
+                        && !machine.running.kubelet
+                };
+                if !astray && self.machines.get(vmid).is_some_and(waits) {
+                    self.pull(turn, *vmid);
+                }
+            }
+            TalosTrouble::StaleEtcd(vmid) => match self.machines.get_mut(vmid) {
+                Some(machine) if !machine.running.etcd => machine.disk.etcd = Some(STALE),
+                _ => self.mark(*vmid, |troubles| troubles.stale = true),
+            },
+            TalosTrouble::BootstrapReplyLost(vmid) => {
+                self.mark(*vmid, |troubles| troubles.reply_lost = true);
+            }
+            TalosTrouble::PullsLimited(vmid) => {
+                self.mark(*vmid, |troubles| troubles.pulls_limited = true);
+            }
+            TalosTrouble::MuteVip(mute) => self.mute_vip = *mute,
+            TalosTrouble::Foreign(address) => self.stranger(*address),
+        }
+        self.note(turn);
+    }
+
+    /// Remembers a trouble for the machine that is there, and for the next one of its number.
+    fn mark(&mut self, vmid: u32, set: impl Fn(&mut Troubles)) {
+        set(self.troubles.entry(vmid).or_default());
+        if let Some(machine) = self.machines.get_mut(&vmid) {
+            set(&mut machine.troubles);
+        }
+    }
+
+    fn cut(&mut self, vmid: u32) {
+        if let Some(machine) = self.machines.get_mut(&vmid) {
+            machine.generation += 1;
+        }
+    }
+
+    fn stranger(&mut self, address: Ipv4Addr) {
+        let vmid = FOREIGN + u32::from(address) % 1_000_000;
+        let facts = VmFacts {
+            vmid,
+            name: "stranger".to_owned(),
+            uuid: format!("00000000-0000-4000-9000-{vmid:012}"),
+            address: Some(address),
+            disk: "elsewhere".to_owned(),
+            image: None,
+            disk_gib: 40,
+            data_disk_gib: None,
+            memory_mib: 8192,
+            extensions: Vec::new(),
+        };
+        let troubles = Troubles { foreign: true, ..Troubles::default() };
+        let mut machine = Machine::new(&facts, troubles);
+        machine.on = true;
+        machine.up = true;
+        machine.api = Api::Secure;
+        self.machines.insert(vmid, machine);
+    }
+}
