@@ -22,6 +22,7 @@ pub(crate) struct Pair {
 pub(crate) const TABLE: &[Pair] = &[
     Pair { talos: 12, first: 30, last: 35, usual: ("1.12.11", "1.35.4") },
     Pair { talos: 13, first: 31, last: 36, usual: ("1.13.9", "1.36.3") },
+    Pair { talos: 14, first: 32, last: 37, usual: ("1.14.1", "1.37.0") },
 ];
 
 /// Judges the pair of versions.
@@ -36,7 +37,7 @@ pub(crate) fn judge(castle: &Contents, findings: &mut Findings) {
                 format!("this version of castle does not know Talos {}", talos.value),
             )
             .at(&talos.range, "not in the table of versions")
-            .note(format!("it writes machine configurations for Talos {}", list.join(" and ")))
+            .note(format!("it writes machine configurations for Talos {}", list.join(", ")))
             .help(format!("set talos = \"{}\"", TABLE[TABLE.len() - 1].usual.0)),
         );
         return;

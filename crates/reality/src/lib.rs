@@ -49,13 +49,13 @@ impl Real {
     /// A Go program, ready for its arguments. It sees nothing of our surroundings but the search path.
     #[must_use]
     pub fn program(&self) -> Command {
-        self.bare(&self.folder.join(&self.name))
+        bare(&self.folder.join(&self.name))
     }
 
     /// The Python of a component that is a virtual environment.
     #[must_use]
     pub fn python(&self) -> Command {
-        self.bare(&self.folder.join("bin/python3"))
+        bare(&self.folder.join("bin/python3"))
     }
 
     /// The program, as the root of a user namespace of its own unless we are root already.
@@ -64,18 +64,18 @@ impl Real {
         if rustix::process::geteuid().is_root() {
             return self.program();
         }
-        let mut command = self.bare(Path::new("unshare"));
+        let mut command = bare(Path::new("unshare"));
         command.arg("--map-root-user").arg(self.folder.join(&self.name));
         command
     }
+}
 
-    fn bare(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-        // Where a program would look for settings of the person who runs the tests.
-        command.env("HOME", &self.folder);
-        command
-    }
+fn bare(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+    // Nobody's home: a program must not find settings of the person who runs the tests, nor write some.
+    command.env("HOME", "/nonexistent");
+    command
 }
 
 #[expect(

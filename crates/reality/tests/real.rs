@@ -1,6 +1,8 @@
 //! Everything that is held against real components; `cargo xtask test` runs it. One file per subject.
 #![expect(clippy::unwrap_used, reason = "in a test, what goes wrong must stop it at once")]
 
+#[path = "real/datacenter.rs"]
+mod datacenter;
 #[path = "real/setting.rs"]
 mod setting;
 
@@ -8,3 +10,7 @@ mod setting;
 mod apid;
 #[path = "real/bundle.rs"]
 mod bundle;
+#[path = "real/proxmoxer.rs"]
+mod proxmoxer;
+#[path = "real/talosctl.rs"]
+mod talosctl;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::Uri;
@@ -280,6 +280,36 @@ impl TlsConnection {
         self.stream.get_ref().1.alpn_protocol() == Some(b"h2")
     }
 
+    /// A write fails as soon as the other side is gone; what it said before it went may be unread, or not even be
+    /// noticed yet. Whoever refuses our certificate does exactly that: an alert, and away. So the failure waits for
+    /// the end of what there is to read, which a broken connection always has.
+    fn written<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match polled {
+            Poll::Ready(Err(error)) if rustls_error(&error).is_none() => {
+                let words = ready!(self.poll_last_words(context));
+                self.noted(Poll::Ready(Err(words.unwrap_or(error))))
+            }
+            other => self.noted(other),
+        }
+    }
+
+    /// Reads to the end; the alert in it, if there is one.
+    fn poll_last_words(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Error>> {
+        let mut space = [0; 4096];
+        loop {
+            let mut buffer = ReadBuf::new(&mut space);
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {}
+                Err(error) if rustls_error(&error).is_some() => return Poll::Ready(Some(error)),
+                Ok(()) | Err(_) => return Poll::Ready(None),
+            }
+        }
+    }
+
     fn noted<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Err(error)) = &polled {
             self.own.note(error);
@@ -319,12 +349,12 @@ impl AsyncWrite for TlsConnection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.noted(polled)
+        self.written(context, polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
-        self.noted(polled)
+        self.written(context, polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -292,6 +292,27 @@ async fn the_connector_remembers_how_a_connection_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_is_heard_even_if_the_write_fails_first() {
+    let server = server(Manner::Answers, true);
+    let verify = Verify::Authority(server.authority.clone());
+    let clock = Arc::new(FixedClock(Mutex::new(TODAY)));
+    let config = client_config(&verify, None, clock, &[]).unwrap();
+    let connector = Connector::new(Arc::new(server), config);
+    let mut stream = connector.connect(&"https://pve.lan".parse().unwrap()).await.unwrap();
+    let failed = async {
+        loop {
+            let wrote = stream.write_all(b"GET / HTTP/1.1\r\n").await;
+            if let Err(error) = wrote.and(stream.flush().await) {
+                return error;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(9), failed).await.unwrap();
+    assert!(matches!(connector.ends().last(), Some(End::Alert(_))), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn plain_http_is_refused() {
     let server = server(Manner::Answers, false);
     let verify = Verify::Authority(server.authority.clone());

@@ -70,6 +70,9 @@ pub enum ArtefactError {
     /// An extension's name holds characters whose quoting we do not reproduce.
     #[error("`{0}` is not the name of a Talos extension (a-z, 0-9, `-`, `_`, `.` and `/`)")]
     Extension(String),
+    /// A value of a schematic holds characters whose quoting we do not reproduce.
+    #[error("`{0}` can not stand in a schematic whose id is computed (a-z, 0-9 and `-_./=`)")]
+    Scalar(String),
     /// The factory computes another id than we do.
     #[error("the image factory gives the schematic the id {given}, {expected} was computed")]
     OtherId {
@@ -89,7 +92,9 @@ impl ArtefactError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Open { .. } | Self::Extension(_) | Self::Redirect { .. } => Class::Invalid,
+            Self::Open { .. } | Self::Extension(_) | Self::Scalar(_) | Self::Redirect { .. } => {
+                Class::Invalid
+            }
             Self::Call { source, .. } => source.class(),
             Self::Answer { status, .. } => match status {
                 401..=403 => Class::Denied,

@@ -144,6 +144,17 @@ impl Bundle {
         Ok(bundle)
     }
 
+    /// Every secret of the bundle, in each form in which a machine config can hold it.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
+        let keys = [&self.etcd, &self.kubernetes, &self.aggregator, &self.os].map(|it| &it.key);
+        let pems = keys.into_iter().chain([&self.service_account]);
+        let encoded = pems.clone().map(|pem| Secret::new(STANDARD.encode(pem.expose())));
+        let words =
+            [&self.cluster_secret, &self.bootstrap_token, &self.secretbox, &self.trustd_token];
+        words.into_iter().chain(pems.clone()).cloned().chain(encoded).collect()
+    }
+
     /// Refuses what Talos itself would refuse later, on every machine.
     fn check(&self) -> Result<(), BundleError> {
         let short = |field, text: &str| {

@@ -52,7 +52,9 @@ const TABLE: &[Entry] = &[
         Code::InvalidArgument,
         "unknown keys found during decoding",
         Class::Invalid,
-        Some("the config holds something that this version of Talos does not know: look at the patches in the castle file"),
+        Some(
+            "the config holds something that this version of Talos does not know: look at the patches in the castle file",
+        ),
     ),
     entry(Code::InvalidArgument, "", Class::Invalid, None),
     entry(
@@ -143,14 +145,30 @@ mod tests {
             (Code::Unknown, "error reading from server: EOF", Class::Transient),
             (Code::Unknown, "service \"\" not defined", Class::Invalid),
             (Code::Unavailable, "etcdserver: rpc not supported for learner", Class::Transient),
-            (Code::Unavailable, "error reading server preface: remote error: tls: certificate required", Class::Transient),
-            (Code::NotFound, "failed to remove member 4660: etcdserver: member not found", Class::Gone),
+            (
+                Code::Unavailable,
+                "error reading server preface: remote error: tls: certificate required",
+                Class::Transient,
+            ),
+            (
+                Code::NotFound,
+                "failed to remove member 4660: etcdserver: member not found",
+                Class::Gone,
+            ),
             (Code::NotFound, "resource \"vip\" is not registered", Class::Gone),
             (Code::PermissionDenied, "resource type \"\" is not supported", Class::Denied),
             (Code::PermissionDenied, "no request forwarding", Class::Denied),
-            (Code::InvalidArgument, "error decoding document /v1alpha1/ (line 1): unknown keys found during decoding:\nmachine:\n", Class::Invalid),
+            (
+                Code::InvalidArgument,
+                "error decoding document /v1alpha1/ (line 1): unknown keys found during decoding:\nmachine:\n",
+                Class::Invalid,
+            ),
             (Code::Unimplemented, "unknown service grpc.health.v1.Health", Class::Invalid),
-            (Code::Unknown, "Get \"https://10.5.0.2:6443/api/v1/nodes\": dial tcp 10.5.0.2:6443: connect: no route to host", Class::Transient),
+            (
+                Code::Unknown,
+                "Get \"https://10.5.0.2:6443/api/v1/nodes\": dial tcp 10.5.0.2:6443: connect: no route to host",
+                Class::Transient,
+            ),
         ];
         for (code, text, class) in cases {
             assert_eq!(judge(code, text, None).0, class, "{code:?} {text}");

@@ -1,8 +1,8 @@
 //! Talos Linux: the secrets of a cluster, the config of each machine, and a client of the machines' API.
 //!
-//! Start at [`Bundle`] (the secrets), [`machine_config`] (what a machine is sent), [`TalosAccess`] and
-//! [`KubeAccess`] (who castle is), and [`Talos`] (the client, in maintenance mode or over mutual TLS). Nothing
-//! here knows a step or another vendor; nothing here is ever written to disk.
+//! Start at [`Bundle`] (the secrets), [`machine_config`] (what a machine is sent), [`patch`] (how a castle file changes
+//! that), [`TalosAccess`] and [`KubeAccess`] (who castle is), and [`Talos`] (the client, in maintenance mode or over
+//! mutual TLS). Nothing here knows a step or another vendor; nothing here is ever written to disk.
 
 pub mod access;
 pub mod authority;
@@ -14,6 +14,7 @@ pub mod error;
 pub mod etcd;
 pub mod handout;
 pub mod machine;
+pub mod patch;
 pub mod presence;
 pub mod resource;
 
@@ -24,7 +25,11 @@ pub use access::{KubeAccess, TalosAccess};
 pub use authority::{Authority, KeyError};
 pub use bundle::{Bundle, BundleError};
 pub use client::Talos;
-pub use config::{kubernetes_endpoint, machine_config};
+pub use config::birth::{BirthMark, birth_differences};
+pub use config::redact::redacted;
+pub use config::{
+    Contract, MachineConfig, Secrets, kubernetes_endpoint, machine_config, without_secrets,
+};
 pub use error::TalosError;
 pub use etcd::{Member, MemberStatus};
 pub use machine::{Applied, Service};

@@ -148,6 +148,11 @@ impl Talos {
     /// # Errors
     /// If the call fails.
     pub async fn get(&self, kind: Kind, id: &str) -> Result<Option<Resource>, TalosError> {
+        let message = self.message(kind, id).await?;
+        message.map(|message| self.resource("Get", message)).transpose()
+    }
+
+    async fn message(&self, kind: Kind, id: &str) -> Result<Option<Message>, TalosError> {
         let request = GetRequest {
             namespace: kind.namespace.to_owned(),
             r#type: kind.kind.to_owned(),
@@ -155,7 +160,7 @@ impl Talos {
         };
         let mut client = self.state();
         match self.call("Get", CALL_DEADLINE, client.get(request)).await {
-            Ok(reply) => reply.resource.map(|message| self.resource("Get", message)).transpose(),
+            Ok(reply) => Ok(reply.resource),
             Err(error) if error.code() == Some(Code::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
@@ -289,15 +294,13 @@ impl Talos {
     /// # Errors
     /// If the call fails, or we are not its administrator.
     pub async fn config(&self) -> Result<Option<Secret>, TalosError> {
-        match self.get(MACHINE_CONFIG, "v1alpha1").await? {
-            None => Ok(None),
-            Some(Resource { spec: Value::String(text), .. }) => Ok(Some(Secret::new(text))),
-            Some(_) => Err(TalosError::Shape {
-                address: self.address,
-                call: "MachineConfig",
-                problem: "it is not text".to_owned(),
-            }),
-        }
+        let Some(message) = self.message(MACHINE_CONFIG, "v1alpha1").await? else {
+            return Ok(None);
+        };
+        let text = message.spec.map(|spec| spec.yaml_spec).unwrap_or_default();
+        // The config is a text within YAML; some encoders put it there as it is.
+        let quoted = yaml_serde::from_str::<String>(&text);
+        Ok(Some(Secret::new(quoted.unwrap_or(text))))
     }
 
     fn resource(&self, call: &'static str, message: Message) -> Result<Resource, TalosError> {

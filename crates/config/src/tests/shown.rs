@@ -277,7 +277,7 @@ fn versions_that_do_not_fit() {
       |                ^^^^^^^^ the version of Kubernetes
       |
       = note: Talos 1.13 runs Kubernetes 1.31 to 1.36
-      = help: set kubernetes = "1.36.3"
+      = help: set kubernetes = "1.36.3", or talos = "1.14.1"
 
     castle.hcl: 1 error
     "#);

@@ -5,15 +5,15 @@
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
-use castle_model::spec::{NodeSpec, Role};
-use castle_model::{Change, Class, Failure, Observed, Secret, Verb, Verdict};
-use castle_talos::{Presence, Talos, machine_config};
+use castle_model::spec::{NodeSpec, Role, SecretRef};
+use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
+use castle_talos::{MachineConfig, Presence, Talos, machine_config};
 
 use super::Realm;
 use super::difference::{Differences, differences, recipe};
 use super::evidence::Gate;
 use crate::cluster::few;
-use crate::handed::LIFE;
+use crate::handed::{LIFE, SECRETS};
 use crate::proxmox::image::schematic;
 
 /// The journaled output that says what the machine's config was made from.
@@ -40,11 +40,13 @@ impl Config {
             .hint("nothing was sent, because the config holds the keys of the cluster; find out whose machine it is")
     }
 
-    fn wanted(&self, cx: &Context) -> Result<Secret, Failure> {
+    fn wanted(&self, cx: &Context) -> Result<MachineConfig, Failure> {
         let spec = self.realm.spec();
         let life = cx.outputs().get(&LIFE)?;
         let schematic = schematic(spec.platform.extensions())?;
-        machine_config(spec, &self.node, &life.bundle, &schematic.id())
+        let values = cx.outputs().get(&SECRETS)?;
+        let secrets = |key: &SecretRef| values.get(key).cloned();
+        machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)
     }
 
     fn recipe(&self, cx: &Context) -> Result<String, Failure> {
@@ -57,7 +59,11 @@ impl Config {
         if let Err(why) = self.realm.is_our_machine(cx, &self.node, talos).await? {
             return Err(self.not_ours(&why));
         }
-        let applied = talos.apply(&self.wanted(cx)?).await.map_err(|error| self.failed(&error))?;
+        let wanted = self.wanted(cx)?;
+        for warning in &wanted.warnings {
+            cx.notice(warning.clone());
+        }
+        let applied = talos.apply(&wanted.text).await.map_err(|error| self.failed(&error))?;
         for warning in &applied.warnings {
             cx.notice(format!("{} says: {warning}", self.node.name));
         }
@@ -81,7 +87,7 @@ impl Config {
         if found.others.is_empty() {
             return Ok(Acted::of(Change::Unchanged).with(MADE_FROM, self.recipe(cx)?));
         }
-        let wanted = self.wanted(cx)?;
+        let wanted = self.wanted(cx)?.text;
         let tried = talos.try_config(&wanted).await.map_err(|error| self.failed(&error))?;
         if tried.reboot {
             let why = format!("the change needs a restart ({})", few(&found.others));
@@ -100,7 +106,7 @@ impl Config {
         let Some(has) = talos.config().await.map_err(|error| self.failed(&error))? else {
             return Ok(Differences::default());
         };
-        let found = differences(&has, &self.wanted(cx)?).map_err(|why| {
+        let found = differences(&has, &self.wanted(cx)?.text).map_err(|why| {
             Failure::new(Class::Invalid, format!("read the config of {}", self.node.name), why)
         })?;
         if found.birth.is_empty() {

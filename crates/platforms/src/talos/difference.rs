@@ -4,20 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use castle_model::spec::NodeSpec;
 use castle_model::{Secret, Spec};
+use castle_talos::BirthMark;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-
-/// Settings that are decided when a machine is born: their names as they stand in either generation of configs.
-const BIRTH: [&str; 7] = [
-    "certSANs",
-    "secretboxEncryptionSecret",
-    "aescbcEncryptionSecret",
-    "KubeEtcdEncryptionConfig",
-    "serviceAccount",
-    "KubeServiceAccountConfig",
-    "encryption",
-];
 
 /// What differs, sorted by what can be done about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,18 +42,16 @@ pub(super) fn recipe(spec: &Spec, node: &NodeSpec, cluster: &str) -> String {
 /// # Errors
 /// In words, if one of them cannot be read.
 pub(super) fn differences(has: &Secret, wanted: &Secret) -> Result<Differences, String> {
+    let mark = |config| BirthMark::of(config).map_err(|failure| failure.why);
+    let mut found = Differences {
+        birth: mark(has)?.differences(&mark(wanted)?),
+        ..Differences::default()
+    };
     let (has, wanted) = (leaves(has)?, leaves(wanted)?);
-    let mut found = Differences::default();
     let paths: BTreeSet<&String> = has.keys().chain(wanted.keys()).collect();
     for path in paths.into_iter().filter(|path| has.get(*path) != wanted.get(*path)) {
-        let part = |name: &str| path.split(['.', ' ']).any(|part| part == name);
-        let list = if BIRTH.iter().any(|name| part(name)) {
-            &mut found.birth
-        } else if path.ends_with("image") {
-            &mut found.versions
-        } else {
-            &mut found.others
-        };
+        let list =
+            if path.ends_with("image") { &mut found.versions } else { &mut found.others };
         list.push(path.clone());
     }
     Ok(found)
@@ -132,18 +120,16 @@ mtu: 1500
             ("1500", "9000"),
             ("Secret: old", "Secret: new"),
         ]);
-        assert_eq!(found.birth, ["cluster.secretboxEncryptionSecret"]);
+        assert_eq!(found.birth, ["the encryption of secrets in etcd (secretbox)"]);
         assert_eq!(found.versions, ["machine.kubelet.image"]);
-        assert_eq!(found.others, ["LinkConfig eth0.mtu", "machine.sysctls.a"]);
+        assert_eq!(found.others, ["LinkConfig eth0.mtu", "cluster.secretboxEncryptionSecret", "machine.sysctls.a"]);
         assert!(!format!("{found:?}").contains("swordfish"));
     }
 
     #[test]
     fn a_list_that_grows_and_a_document_that_comes_are_differences() {
-        assert_eq!(
-            compared(&[("certSANs: []", "certSANs: [castle.lan]")]).birth,
-            ["machine.certSANs"]
-        );
+        let named = compared(&[("certSANs: []", "certSANs: [castle.lan]")]);
+        assert_eq!(named.birth, ["the additional names in certificates (certSANs)"]);
         let longer = compared(&[(
             "mtu: 1500\n",
             "mtu: 1500\n---\nkind: WatchdogTimerConfig\ndevice: /dev/watchdog0\n",

@@ -87,6 +87,15 @@ pub(crate) fn access(talosconfig: &str) -> TalosAccess {
     TalosAccess { authority: pem("ca"), certificate: pem("crt"), key: Secret::new(pem("key")) }
 }
 
+/// Bytes as PEM.
+pub(crate) fn pem(label: &str, bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    let body = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let lines: Vec<&str> =
+        body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
 /// Reads base64.
 pub(crate) fn base64(text: &str) -> Vec<u8> {
     use base64::Engine as _;

@@ -11,6 +11,10 @@ use tonic::Code;
 
 use super::Refusal;
 
+mod keys;
+
+use keys::{CONFLICTS, CONTROL_PLANE_ONLY, DOCUMENTS, MAIN};
+
 /// What a machine knows from its config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Config {
@@ -51,84 +55,6 @@ impl fmt::Debug for Text {
     }
 }
 
-/// The documents that are known, each with the keys it may have.
-const DOCUMENTS: &[(&str, &[&str])] = &[
-    ("HostnameConfig", &["hostname", "auto"]),
-    ("LinkConfig", &["name", "up", "mtu", "addresses", "routes"]),
-    ("Layer2VIPConfig", &["name", "link"]),
-    ("ResolverConfig", &["nameservers", "searchDomains"]),
-    ("TimeSyncConfig", &["enabled", "bootTimeout", "ntp", "ptp"]),
-    (
-        "UserVolumeConfig",
-        &["name", "provisioning", "filesystem", "encryption", "mount", "volumeType"],
-    ),
-    ("VolumeConfig", &["name", "provisioning", "encryption", "mount"]),
-    ("RegistryMirrorConfig", &["name", "endpoints", "skipFallback"]),
-];
-
-/// The keys of the main document, by their place in it.
-const MAIN: &[(&str, &[&str])] = &[
-    ("", &["version", "debug", "persist", "machine", "cluster"]),
-    (
-        "machine",
-        &[
-            "type",
-            "token",
-            "ca",
-            "acceptedCAs",
-            "certSANs",
-            "controlPlane",
-            "kubelet",
-            "pods",
-            "network",
-            "install",
-            "files",
-            "env",
-            "time",
-            "sysctls",
-            "sysfs",
-            "registries",
-            "features",
-            "udev",
-            "logging",
-            "kernel",
-            "seccompProfiles",
-            "nodeLabels",
-            "nodeAnnotations",
-            "nodeTaints",
-        ],
-    ),
-    (
-        "cluster",
-        &[
-            "id",
-            "secret",
-            "controlPlane",
-            "clusterName",
-            "network",
-            "token",
-            "aescbcEncryptionSecret",
-            "secretboxEncryptionSecret",
-            "ca",
-            "acceptedCAs",
-            "aggregatorCA",
-            "serviceAccount",
-            "apiServer",
-            "controllerManager",
-            "proxy",
-            "scheduler",
-            "discovery",
-            "etcd",
-            "coreDNS",
-            "externalCloudProvider",
-            "extraManifests",
-            "inlineManifests",
-            "adminKubeconfig",
-            "allowSchedulingOnControlPlanes",
-        ],
-    ),
-];
-
 impl Config {
     /// Reads and judges a config.
     pub(super) fn read(text: &str) -> Result<Self, Refusal> {
@@ -156,7 +82,8 @@ impl Config {
         for document in &others {
             check_document(document).map_err(invalid)?;
         }
-        let mut config = judge(main).map_err(|problems| {
+        let whole = Whole { main, others: &others };
+        let mut config = whole.judge().map_err(|problems| {
             let list = problems.join("\n\t* ");
             let count = match problems.len() {
                 1 => "1 error occurred".to_owned(),
@@ -197,8 +124,7 @@ fn check_document(document: &Value) -> Result<(), String> {
     if document["apiVersion"] != "v1alpha1" {
         return Err(format!("error decoding document {kind}: missing apiVersion"));
     }
-    let all: Vec<&str> = keys.iter().copied().chain(["apiVersion", "kind"]).collect();
-    check_keys(kind, "", Some(document), &all)?;
+    check_keys(kind, "", Some(document), &format!("apiVersion kind {keys}"))?;
     let hostname = document.get("hostname").is_some();
     if kind == "HostnameConfig" && hostname && document["auto"] != "off" {
         return Err(
@@ -209,15 +135,10 @@ fn check_document(document: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn check_keys(
-    document: &str,
-    place: &str,
-    part: Option<&Value>,
-    keys: &[&str],
-) -> Result<(), String> {
+fn check_keys(document: &str, place: &str, part: Option<&Value>, keys: &str) -> Result<(), String> {
     let Some(Value::Object(map)) = part else { return Ok(()) };
-    let unknown: Vec<&str> =
-        map.keys().map(String::as_str).filter(|key| !keys.contains(key)).collect();
+    let is_unknown = |key: &&str| !keys.split(' ').any(|known| known == *key);
+    let unknown: Vec<&str> = map.keys().map(String::as_str).filter(is_unknown).collect();
     if unknown.is_empty() {
         return Ok(());
     }
@@ -228,68 +149,135 @@ fn check_keys(
     ))
 }
 
-/// Judges the main document, all complaints at once.
-fn judge(main: &Value) -> Result<Config, Vec<String>> {
-    let text = |path: &str| main.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let pair = |path: &str| Pair {
-        certificate: pem(text(&format!("{path}/crt"))),
-        key: pem(text(&format!("{path}/key"))),
-    };
-    let mut problems = Vec::new();
-    let mut need = |right: bool, complaint: &str| {
-        if !right {
-            problems.push(complaint.to_owned());
+/// A config as it was sent: newer versions say in documents of their own what older ones say in the main one.
+struct Whole<'a> {
+    main: &'a Value,
+    others: &'a [&'a Value],
+}
+
+impl Whole<'_> {
+    fn text(&self, path: &str) -> &str {
+        self.main.pointer(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn beside(&self, kind: &str, path: &str) -> &str {
+        let document = self.others.iter().find(|document| document["kind"] == kind);
+        document.and_then(|it| it.pointer(path)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What the main document says, or else the document that newer versions have for it.
+    fn either(&self, path: &str, kind: &str, newer: &str) -> &str {
+        let text = self.text(path);
+        if text.is_empty() { self.beside(kind, newer) } else { text }
+    }
+
+    fn pair(&self, path: &str) -> Pair {
+        Pair {
+            certificate: pem(self.text(&format!("{path}/crt"))),
+            key: pem(self.text(&format!("{path}/key"))),
         }
-    };
-    need(main.get("machine").is_some(), "machine instructions are required");
-    need(main.get("cluster").is_some(), "cluster instructions are required");
-    let kind = text("/machine/type");
-    need(
-        ["controlplane", "worker"].contains(&kind),
-        &format!("invalid machine type \"{kind}\" (.machine.type)"),
-    );
-    let control_plane = kind == "controlplane";
-    let (os, kubernetes) = (pair("/machine/ca"), pair("/cluster/ca"));
-    let etcd = pair("/cluster/etcd/ca");
-    need(
-        !os.certificate.is_empty(),
-        "issuing CA or some accepted CAs are required (.machine.ca, machine.acceptedCAs)",
-    );
-    need(
-        !kubernetes.certificate.is_empty(),
-        "issuing CA or some accepted CAs are required (.cluster.ca, .cluster.acceptedCAs)",
-    );
-    if control_plane {
-        need(!os.key.is_empty(), "issuing CA is required (.machine.ca)");
-        need(!kubernetes.key.is_empty(), "issuing CA is required (.cluster.ca)");
-        need(!etcd.key.is_empty(), "issuing CA is required (.cluster.etcd.ca)");
     }
-    need(!text("/machine/token").is_empty(), "machine token is required (.machine.token)");
-    need(!text("/cluster/token").is_empty(), "bootstrap token is required (.cluster.token)");
-    let endpoint = text("/cluster/controlPlane/endpoint");
-    need(
-        endpoint.starts_with("https://"),
-        "cluster endpoint is required (.cluster.controlPlane.endpoint)",
-    );
-    let cluster = text("/cluster/id").to_owned();
-    need(!cluster.is_empty(), "cluster ID should be set (.cluster.id)");
-    let secret = STANDARD.decode(text("/cluster/secret")).map_or(0, |bytes| bytes.len());
-    need(secret == 32, "cluster secret must be 32 bytes in base64 (.cluster.secret)");
-    if !problems.is_empty() {
-        return Err(problems);
+
+    fn kubernetes(&self) -> Pair {
+        let kind = "KubeAPIServerCAConfig";
+        if self.main.pointer("/cluster/ca").is_some() {
+            return self.pair("/cluster/ca");
+        }
+        let issuing = self.beside(kind, "/issuingCA/cert");
+        let certificate =
+            if issuing.is_empty() { self.beside(kind, "/acceptedCAs/0") } else { issuing };
+        Pair {
+            certificate: certificate.to_owned(),
+            key: self.beside(kind, "/issuingCA/key").to_owned(),
+        }
     }
-    let host = endpoint.trim_start_matches("https://").split(':').next().unwrap_or_default();
-    Ok(Config {
-        control_plane,
-        hostname: None,
-        address: None,
-        vip: None,
-        endpoint: host.parse().ok(),
-        cluster,
-        os,
-        kubernetes,
-        text: Text(String::new()),
-    })
+
+    /// Judges all documents together, all complaints at once.
+    fn judge(&self) -> Result<Config, Vec<String>> {
+        let mut problems = self.contradictions();
+        let mut need = |right: bool, complaint: &str| {
+            if !right {
+                problems.push(complaint.to_owned());
+            }
+        };
+        need(self.main.get("machine").is_some(), "machine instructions are required");
+        need(self.main.get("cluster").is_some(), "cluster instructions are required");
+        let kind = self.text("/machine/type");
+        need(
+            ["controlplane", "worker"].contains(&kind),
+            &format!("invalid machine type \"{kind}\" (.machine.type)"),
+        );
+        let (os, kubernetes) = (self.pair("/machine/ca"), self.kubernetes());
+        need(
+            !os.certificate.is_empty(),
+            "issuing CA or some accepted CAs are required (.machine.ca, machine.acceptedCAs)",
+        );
+        need(
+            !kubernetes.certificate.is_empty(),
+            "issuing CA or some accepted CAs are required (.cluster.ca, .cluster.acceptedCAs)",
+        );
+        if kind == "controlplane" {
+            let etcd = self.pair("/cluster/etcd/ca");
+            need(!os.key.is_empty(), "issuing CA is required (.machine.ca)");
+            need(!kubernetes.key.is_empty(), "issuing CA is required (.cluster.ca)");
+            need(!etcd.key.is_empty(), "issuing CA is required (.cluster.etcd.ca)");
+        }
+        let words = [
+            ("/machine/token", "machine token is required (.machine.token)"),
+            ("/cluster/token", "bootstrap token is required (.cluster.token)"),
+        ];
+        for (path, complaint) in words {
+            need(!self.text(path).is_empty(), complaint);
+        }
+        let endpoint =
+            self.either("/cluster/controlPlane/endpoint", "KubeClusterConfig", "/endpoint");
+        need(
+            endpoint.starts_with("https://"),
+            "cluster endpoint is required (.cluster.controlPlane.endpoint)",
+        );
+        let identity = "DiscoveryIdentityConfig";
+        let cluster = self.either("/cluster/id", identity, "/clusterID").to_owned();
+        need(!cluster.is_empty(), "cluster ID should be set (.cluster.id)");
+        let secret = self.either("/cluster/secret", identity, "/clusterSecret");
+        let secret = STANDARD.decode(secret).map_or(0, |bytes| bytes.len());
+        need(secret == 32, "cluster secret must be 32 bytes in base64 (.cluster.secret)");
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let host = endpoint.trim_start_matches("https://").split(':').next().unwrap_or_default();
+        Ok(Config {
+            control_plane: kind == "controlplane",
+            hostname: None,
+            address: None,
+            vip: None,
+            endpoint: host.parse().ok(),
+            cluster,
+            os,
+            kubernetes,
+            text: Text(String::new()),
+        })
+    }
+
+    /// What is said twice, and what is said to the wrong machine.
+    fn contradictions(&self) -> Vec<String> {
+        let has = |kind: &str| self.others.iter().any(|document| document["kind"] == kind);
+        let conflicts = CONFLICTS
+            .iter()
+            .filter(|(kind, path, _)| has(kind) && self.main.pointer(path).is_some())
+            .map(|(_, _, complaint)| (*complaint).to_owned());
+        let mut problems: Vec<String> = conflicts.collect();
+        if self.text("/machine/type") == "worker" {
+            let kinds: Vec<&str> =
+                CONTROL_PLANE_ONLY.iter().copied().filter(|kind| has(kind)).collect();
+            if !kinds.is_empty() {
+                problems.push(format!(
+                    "the following document kinds are only allowed on control plane machines: [{}]",
+                    kinds.join(" ")
+                ));
+            }
+        }
+        problems
+    }
 }
 
 /// PEM out of base64; empty if it is not.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use castle_model::Spec;
-use castle_talos::machine_config;
+use castle_talos::{machine_config, without_secrets};
 use tonic::Code;
 
 use super::*;
@@ -129,7 +129,11 @@ fn apply(config: ConfigText, mode: ApplyMode, dry_run: bool) -> Call {
 }
 
 fn config(spec: &Spec, vmid: u32) -> String {
-    machine_config(spec, node(spec, vmid), bundle(), "88d1").unwrap().expose().to_owned()
+    machine_config(spec, node(spec, vmid), bundle(), "88d1", &without_secrets)
+        .unwrap()
+        .text
+        .expose()
+        .to_owned()
 }
 
 fn node(spec: &Spec, vmid: u32) -> &castle_model::spec::NodeSpec {

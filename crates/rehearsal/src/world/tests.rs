@@ -1,7 +1,7 @@
 //! Whole lives of a castle by direct inputs: what ends must leave nothing that acts on what comes after it.
 
 use castle_model::spec::{NodeSpec, Spec};
-use castle_talos::machine_config;
+use castle_talos::{machine_config, without_secrets};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -145,7 +145,10 @@ impl Bench {
             let vmid = node.vm().unwrap().vmid.0;
             match self.world.talos.listen(node.address, 50_000) {
                 Some(Listen::Maintenance { .. }) => {
-                    let config = machine_config(&self.spec, &node, bundle(), "c907").unwrap();
+                    let config =
+                        machine_config(&self.spec, &node, bundle(), "c907", &without_secrets)
+                            .unwrap()
+                            .text;
                     let config = talos::ConfigText(config.expose().to_owned());
                     // While the first one is being applied, a second is refused.
                     let call = talos::Call::Apply {

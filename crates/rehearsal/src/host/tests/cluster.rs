@@ -3,7 +3,7 @@
 use castle_kubernetes::{KubeAccess, Kubernetes, Mode, Object, Place, Seen, judge, readyz};
 use castle_model::Verdict;
 use castle_talos::access::{KubeAccess as Issued, TalosAccess};
-use castle_talos::{Bundle, Talos, machine_config};
+use castle_talos::{Bundle, Talos, machine_config, without_secrets};
 use futures::StreamExt;
 use serde_json::json;
 
@@ -20,7 +20,9 @@ async fn raise(host: &Host) -> KubeAccess {
     let bundle = Bundle::generate(&*world.entropy, &*world.clock).unwrap();
     for node in &spec.nodes {
         let machine = Talos::maintenance(&world, node.address).await.unwrap();
-        let config = machine_config(&spec, node, &bundle, "376567988ad37013").unwrap();
+        let config = machine_config(&spec, node, &bundle, "376567988ad37013", &without_secrets)
+            .unwrap()
+            .text;
         machine.apply(&config).await.unwrap();
     }
     settle().await;

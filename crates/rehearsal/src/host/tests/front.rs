@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use castle_talos::access::TalosAccess;
-use castle_talos::{Bundle, Talos, machine_config};
+use castle_talos::{Bundle, Talos, machine_config, without_secrets};
 use castle_wire::{BoxedStream, DialFuture};
 use tokio::net::TcpStream;
 
@@ -48,7 +48,10 @@ async fn a_machine_is_configured_over_real_sockets_and_its_shared_address_comes(
     let blank = Talos::maintenance(&world, node).await.unwrap();
     assert_eq!(blank.version().await.unwrap(), "v1.13.9");
     assert_eq!(blank.extensions().await.unwrap(), ["iscsi-tools", "schematic"]);
-    let config = machine_config(&spec, &spec.nodes[0], &bundle, "376567988ad37013").unwrap();
+    let config =
+        machine_config(&spec, &spec.nodes[0], &bundle, "376567988ad37013", &without_secrets)
+            .unwrap()
+            .text;
     blank.apply(&config).await.unwrap();
     let access = TalosAccess::issue(&bundle, &*world.entropy, &*world.clock).unwrap();
     within(async {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use castle_model::Class;
 use castle_talos::access::TalosAccess;
 use castle_talos::resource::MACHINE_STATUS;
-use castle_talos::{Bundle, Presence, Talos, TalosError, machine_config};
+use castle_talos::{Bundle, Presence, Talos, TalosError, machine_config, without_secrets};
 
 use super::life::{boot, download, settle};
 use super::*;
@@ -31,7 +31,10 @@ async fn look(host: &Host, access: &TalosAccess) -> &'static str {
 async fn configure(host: &Host, bundle: &Bundle) {
     let (world, spec) = (host.world(), spec(1, 0));
     let machine = Talos::maintenance(&world, FIRST).await.unwrap();
-    let config = machine_config(&spec, &spec.nodes[0], bundle, "376567988ad37013").unwrap();
+    let config =
+        machine_config(&spec, &spec.nodes[0], bundle, "376567988ad37013", &without_secrets)
+            .unwrap()
+            .text;
     let applied = machine.apply(&config).await.unwrap();
     assert_eq!(applied.details, "Applied configuration without a reboot");
 }
