@@ -43,15 +43,12 @@ pub(super) fn recipe(spec: &Spec, node: &NodeSpec, cluster: &str) -> String {
 /// In words, if one of them cannot be read.
 pub(super) fn differences(has: &Secret, wanted: &Secret) -> Result<Differences, String> {
     let mark = |config| BirthMark::of(config).map_err(|failure| failure.why);
-    let mut found = Differences {
-        birth: mark(has)?.differences(&mark(wanted)?),
-        ..Differences::default()
-    };
+    let mut found =
+        Differences { birth: mark(has)?.differences(&mark(wanted)?), ..Differences::default() };
     let (has, wanted) = (leaves(has)?, leaves(wanted)?);
     let paths: BTreeSet<&String> = has.keys().chain(wanted.keys()).collect();
     for path in paths.into_iter().filter(|path| has.get(*path) != wanted.get(*path)) {
-        let list =
-            if path.ends_with("image") { &mut found.versions } else { &mut found.others };
+        let list = if path.ends_with("image") { &mut found.versions } else { &mut found.others };
         list.push(path.clone());
     }
     Ok(found)
@@ -122,7 +119,10 @@ mtu: 1500
         ]);
         assert_eq!(found.birth, ["the encryption of secrets in etcd (secretbox)"]);
         assert_eq!(found.versions, ["machine.kubelet.image"]);
-        assert_eq!(found.others, ["LinkConfig eth0.mtu", "cluster.secretboxEncryptionSecret", "machine.sysctls.a"]);
+        assert_eq!(
+            found.others,
+            ["LinkConfig eth0.mtu", "cluster.secretboxEncryptionSecret", "machine.sysctls.a"]
+        );
         assert!(!format!("{found:?}").contains("swordfish"));
     }
 
