@@ -40,5 +40,5 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let realm = talos::Realm::new(spec, world);
     machines::build(graph, spec, &realm);
     talos::build(graph, spec, &realm);
-    nodes::build(graph, spec, world);
+    nodes::build(graph, spec, world, &realm);
 }

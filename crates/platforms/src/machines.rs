@@ -24,8 +24,6 @@ mod inventory;
 mod life;
 mod machine;
 mod preflight;
-#[cfg(test)]
-mod tests;
 
 pub use life::alive;
 

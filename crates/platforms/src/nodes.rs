@@ -11,8 +11,9 @@ use castle_model::spec::NodeSpec;
 use castle_model::{Failure, Observed, Spec, StepDecl, Verdict};
 use castle_wire::World;
 
-use crate::cluster::{Cluster, Objects, few, observed};
+use crate::cluster::{Closer, Cluster, Objects, few, observed};
 use crate::ids;
+use crate::talos::{Patience, Realm};
 
 const SYSTEM: &str = "kube-system";
 
@@ -32,15 +33,18 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 }
 
 /// Adds the step to a graph.
-pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+pub(crate) fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, realm: &Realm) {
     let cluster = Cluster::new(spec, world);
     for decl in declare(spec) {
-        graph.add(decl, Nodes(cluster.clone()));
+        graph.add(decl, Nodes { cluster: cluster.clone(), realm: realm.clone() });
     }
 }
 
 /// The step.
-struct Nodes(Arc<Cluster>);
+struct Nodes {
+    cluster: Arc<Cluster>,
+    realm: Realm,
+}
 
 impl Nodes {
     fn places() -> Vec<Place> {
@@ -55,14 +59,28 @@ impl Nodes {
 #[async_trait]
 impl Step for Nodes {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let there = self.0.look(cx, &Self::places()).await?;
-        Ok(observed(settle(&self.0.spec.nodes, self.0.spec.machine.coredns, &there)))
+        let there = self.cluster.look(cx, &Self::places()).await?;
+        Ok(observed(settle(&self.cluster.spec.nodes, self.cluster.spec.machine.coredns, &there)))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let spec = &self.0.spec;
+        let spec = &self.cluster.spec;
+        let patience = Patience::of(cx);
         let judge = |objects: &Objects| settle(&spec.nodes, spec.machine.coredns, objects);
-        self.0.settled(cx, "every node to be Ready", Self::places(), judge).await
+        // Why a node is not Ready is seen on its machine, not through Kubernetes.
+        let closer = Closer {
+            due: &|| patience.until(),
+            look: &|| {
+                Box::pin(async {
+                    if patience.is_over() {
+                        self.realm.look_closer(cx, &spec.nodes, true, &patience).await;
+                    }
+                })
+            },
+        };
+        let what = "every node to be Ready";
+        let settled = self.cluster.settled_by(cx, what, Self::places(), judge, Some(closer));
+        settled.await.map_err(|failure| patience.explained(failure))
     }
 }
 

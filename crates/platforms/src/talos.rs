@@ -27,6 +27,7 @@ mod realm;
 mod tests;
 mod vip;
 
+pub(crate) use evidence::Patience;
 pub(crate) use realm::Realm;
 
 /// The journaled output that says in which life a step was proven: what was true of an earlier one proves nothing.

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use castle_talos_proto::machine::{
-    BootstrapRequest, EtcdMemberListRequest, EtcdRemoveMemberByIdRequest,
+    BootstrapRequest, EtcdMemberListRequest, EtcdRemoveMemberByIdRequest, ListRequest,
 };
 
 use crate::client::{CALL_DEADLINE, Talos};
 use crate::error::TalosError;
+
+/// Where etcd keeps its data on a machine.
+const DATA: &str = "/var/lib/etcd";
 
 /// A member of etcd.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +93,31 @@ impl Talos {
             .ok_or_else(|| self.empty("EtcdStatus"))
     }
 
+    /// Whether data of an etcd lie on this machine's disk, whether it runs or not.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub async fn has_etcd_data(&self) -> Result<bool, TalosError> {
+        let request = ListRequest { root: DATA.to_owned(), ..ListRequest::default() };
+        let mut client = self.machine();
+        let answer = self.call("List", CALL_DEADLINE, client.list(request)).await;
+        let mut files = match answer {
+            Err(error) if is_missing(&error) => return Ok(false),
+            answer => answer?,
+        };
+        loop {
+            let next = async { files.message().await.map(tonic::Response::new) };
+            match self.call("List", CALL_DEADLINE, next).await {
+                Err(error) if is_missing(&error) => return Ok(false),
+                Err(error) => return Err(error),
+                Ok(None) => return Ok(false),
+                // The folder itself comes first, as a dot.
+                Ok(Some(file)) if matches!(file.relative_name.as_str(), "" | ".") => {}
+                Ok(Some(_)) => return Ok(true),
+            }
+        }
+    }
+
     /// Takes a member out of etcd, through this machine's own member.
     ///
     /// # Errors
@@ -100,4 +128,9 @@ impl Talos {
         self.call("EtcdRemoveMemberByID", CALL_DEADLINE, call).await?;
         Ok(())
     }
+}
+
+/// Whether the machine says that there is no such folder. A worker has none.
+fn is_missing(error: &TalosError) -> bool {
+    matches!(error, TalosError::Refused { text, ended: None, .. } if text.contains("no such file or directory"))
 }

@@ -108,17 +108,27 @@ impl Bootstrap {
     /// Proves that a machine whose etcd does not run has nothing of one: not even a member that only starts slowly.
     async fn emptiness(&self, cx: &Context, node: &NodeSpec) -> Result<Trace, Failure> {
         let talos = self.0.open(cx, node).await?;
-        let (status, members) =
-            tokio::join!(talos.machine_status(), talos.etcd_members(EMPTY_DEADLINE));
+        let (status, data, members) = tokio::join!(
+            talos.machine_status(),
+            talos.has_etcd_data(),
+            talos.etcd_members(EMPTY_DEADLINE)
+        );
+        let unknown = |error: TalosError| match error.class().0 {
+            Class::Transient => Ok(Trace::Unknown(error.to_string())),
+            _ => Err(error.failure(format!("look for an etcd on {}", node.name))),
+        };
         match status {
             Ok(status) if !matches!(status.stage.as_str(), "booting" | "running") => {
                 return Ok(Trace::Unknown(status.words()));
             }
             Ok(_) => {}
-            Err(error) if error.class().0 == Class::Transient => {
-                return Ok(Trace::Unknown(error.to_string()));
-            }
-            Err(error) => return Err(error.failure(self.what()?)),
+            Err(error) => return unknown(error),
+        }
+        match data {
+            Ok(false) => {}
+            // A member that restarts, or the disk of an earlier life: never begun anew over it, here or elsewhere.
+            Ok(true) => return Ok(Trace::Etcd(format!("data of an etcd lie on {}", node.name))),
+            Err(error) => return unknown(error),
         }
         Ok(match members {
             Ok(members) => Trace::Etcd(runs_on(node, members.len())),

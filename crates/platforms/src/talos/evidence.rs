@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use castle_engine::{Context, Pace};
-use castle_model::spec::NodeSpec;
+use castle_model::spec::{NodeSpec, Role};
 use castle_model::{Failure, Verdict};
 use castle_talos::config::KUBERNETES_PORT;
 use castle_talos::{Presence, Talos};
@@ -31,12 +31,56 @@ pub(super) struct Gate<'a> {
     pub(super) vip: bool,
 }
 
+/// When to look closer, and what was found so.
+///
+/// Deadlines are some four times what is usual (see the table in `model`), so after a quarter something is unusual.
+pub(crate) struct Patience {
+    next: Mutex<Instant>,
+    pause: Duration,
+    found: Mutex<Vec<Finding>>,
+}
+
+impl Patience {
+    /// For a wait that begins now and may last until the step's deadline.
+    pub(crate) fn of(cx: &Context) -> Self {
+        let now = Instant::now();
+        let whole = cx.deadline().saturating_duration_since(now);
+        Self { next: Mutex::new(now + whole / 4), pause: whole / 8, found: Mutex::default() }
+    }
+
+    /// When the next closer look is due.
+    pub(crate) fn until(&self) -> Instant {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a closer look is due; the next one is then due later.
+    pub(crate) fn is_over(&self) -> bool {
+        let now = Instant::now();
+        let over = now >= self.until();
+        if over {
+            *self.next.lock().unwrap_or_else(PoisonError::into_inner) = now + self.pause;
+        }
+        over
+    }
+
+    /// Keeps what was found; gives what is new of it.
+    fn found_now(&self, now: Vec<Finding>) -> Vec<Finding> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = now.iter().filter(|finding| !found.contains(finding)).cloned().collect();
+        *found = now;
+        new
+    }
+
+    /// A failure with what the last closer look found.
+    pub(crate) fn explained(&self, failure: Failure) -> Failure {
+        explained(failure, &self.found.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 impl Realm {
-    /// Waits for a gate as [`Context::wait_on`] does, told by the machines it hangs on.
-    ///
-    /// Deadlines are some four times what is usual (see the table in `model`), so after a quarter something is
-    /// unusual: then a closer look is taken, again from time to time, and whatever it finds is told at once and is
-    /// part of the failure, should it come to that.
+    /// Waits for a gate as [`Context::wait_on`] does, told by the machines it hangs on. Where that takes longer than
+    /// usual a closer look is taken, and again from time to time; what it finds is told at once, and is part of the
+    /// failure, should it come to that.
     pub(super) async fn gate<F, Fut>(
         &self,
         cx: &Context,
@@ -47,11 +91,8 @@ impl Realm {
         F: Fn() -> Fut + Send + Sync,
         Fut: Future<Output = Result<Verdict, Failure>> + Send,
     {
-        let began = Instant::now();
-        let patience = cx.deadline().saturating_duration_since(began);
-        let next = Mutex::new(began + patience / 4);
-        let found = Mutex::new(Vec::<Finding>::new());
-        let (probe, gate, next, found) = (&probe, &gate, &next, &found);
+        let patience = Patience::of(cx);
+        let (probe, gate, patience) = (&probe, &gate, &patience);
         let watch = || self.news(cx, gate.nodes);
         let asked = cx.wait_on(watch, gate.pace, &gate.what, move || async move {
             let verdict = probe().await;
@@ -60,28 +101,30 @@ impl Realm {
                 Err(failure) => failure.is_transient(),
                 Ok(_) => false,
             };
-            if waits && due(next, patience / 8) {
-                self.look_closer(cx, gate, found).await;
+            if waits && patience.is_over() {
+                self.look_closer(cx, gate.nodes, gate.vip, patience).await;
             }
             verdict
         });
-        let answer = asked.await;
-        let found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        answer.map_err(|failure| explained(failure, &found))
+        asked.await.map_err(|failure| patience.explained(failure))
     }
 
-    async fn look_closer(&self, cx: &Context, gate: &Gate<'_>, found: &Mutex<Vec<Finding>>) {
-        let looks = gate.nodes.iter().map(|node| self.examine(cx, node));
+    /// Looks at some machines as closely as can be, and tells what is new.
+    pub(crate) async fn look_closer(
+        &self,
+        cx: &Context,
+        nodes: &[NodeSpec],
+        vip: bool,
+        patience: &Patience,
+    ) {
+        let looks = nodes.iter().map(|node| self.examine(cx, node));
         let mut evidence = Evidence { nodes: join_all(looks).await, vip: None };
-        if gate.vip {
+        if vip {
             evidence.vip = self.examine_vip(cx).await.map(|seen| (self.spec().network.vip, seen));
         }
-        let now = diagnose(&evidence);
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        for finding in now.iter().filter(|finding| !found.contains(finding)) {
+        for finding in patience.found_now(diagnose(&evidence)) {
             cx.notice(format!("{}; {}", finding.what, finding.cure));
         }
-        *found = now;
     }
 
     /// Everything that one machine shows.
@@ -148,18 +191,10 @@ async fn ask_everything(talos: &Talos, evidence: &mut NodeEvidence) {
     let runs = |service: &castle_talos::Service| service.id == "etcd" && service.state == "Running";
     if evidence.services.iter().any(runs) {
         evidence.members = talos.etcd_members(QUESTION).await.ok();
+    } else if evidence.role == Role::ControlPlane {
+        evidence.etcd_data =
+            timeout(QUESTION, talos.has_etcd_data()).await.ok().and_then(Result::ok);
     }
-}
-
-/// Whether it is time for a closer look; the next one is then due later.
-fn due(next: &Mutex<Instant>, pause: Duration) -> bool {
-    let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
-    let now = Instant::now();
-    let due = now >= *next;
-    if due {
-        *next = now + pause;
-    }
-    due
 }
 
 /// A failure with what the last closer look found.
