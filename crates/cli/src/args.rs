@@ -22,7 +22,7 @@ pub(crate) struct Everywhere {
     /// The castle file (default: castle.hcl in this folder)
     #[arg(short, long, global = true, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// The state root (default: $CASTLE_STATE, else $XDG_STATE_HOME/castle/rehearsal/NAME, or castle/example/NAME)
+    /// The state root (default: $CASTLE_STATE, else $XDG_STATE_HOME/castle/NAME; rehearsals have folders of their own)
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
     /// Print JSON lines on standard output instead of text

@@ -1,13 +1,113 @@
-//! A whole castle put together: every step of every layer, over the rehearsal's wire.
+//! The castle that a command is about: its spec, where its state is kept, and its steps over whichever wire.
 
+use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use castle_engine::Graph;
 use castle_layers::Credentials;
 use castle_model::{Spec, StepDecl};
-use castle_rehearsal::host::Host;
+use castle_wire::World;
 
+use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
+use crate::project::{self, Which};
+use crate::settings::Settings;
+
+/// Folders below the one that holds state roots which hold those of rehearsals.
+const REHEARSED: [&str; 2] = ["rehearsal", "example"];
+
+/// Which world a castle stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The real one.
+    Real,
+    /// The built-in datacenter.
+    Rehearsal,
+}
+
+impl Place {
+    /// Where plain commands go: a castle file of one's own is never silently rehearsed, and the example never real.
+    pub(crate) fn of(which: &Which) -> Self {
+        match which {
+            Which::Example => Self::Rehearsal,
+            Which::Own(_) => Self::Real,
+        }
+    }
+}
+
+/// A castle, and where its state is kept.
+pub(crate) struct Castle {
+    pub(crate) spec: Spec,
+    pub(crate) place: Place,
+    /// What was read, in words.
+    pub(crate) source: String,
+    /// The words that a user types to come back to this castle: `castle`, `castle rehearse -f FILE`.
+    pub(crate) command: String,
+    pub(crate) state: PathBuf,
+    /// Whether the state root was named, and is not the usual one.
+    pub(crate) state_given: bool,
+}
+
+impl Castle {
+    /// Reads the castle file and finds the state root.
+    pub(crate) fn find(
+        which: &Which,
+        place: Place,
+        everywhere: &Everywhere,
+        settings: &Settings,
+    ) -> Result<Self, Problem> {
+        let spec = project::spec(which, everywhere.json, settings)?;
+        let given =
+            everywhere.state.clone().or_else(|| settings.get("CASTLE_STATE").map(PathBuf::from));
+        let state = match &given {
+            Some(given) => settings.directory.join(given),
+            None => usual_state(which, place, &spec, settings)?,
+        };
+        let (source, mut command) = match which {
+            Which::Example => {
+                (format!("the built-in example castle `{}`", spec.name), "castle".to_owned())
+            }
+            Which::Own(path) => {
+                let shown = path.strip_prefix(&settings.directory).unwrap_or(path).display();
+                let command = match (place, &everywhere.file) {
+                    (Place::Rehearsal, _) => format!("castle rehearse -f {shown}"),
+                    (Place::Real, None) => "castle".to_owned(),
+                    (Place::Real, Some(_)) => format!("castle -f {shown}"),
+                };
+                (format!("`{}` from {shown}", spec.name), command)
+            }
+        };
+        if let Some(state) = &everywhere.state {
+            write!(command, " --state {}", state.display()).ok();
+        }
+        Ok(Self { spec, place, source, command, state, state_given: given.is_some() })
+    }
+}
+
+fn usual_state(
+    which: &Which,
+    place: Place,
+    spec: &Spec,
+    settings: &Settings,
+) -> Result<PathBuf, Problem> {
+    let home = settings.state_home().ok_or_else(|| {
+        Problem::usage("there is no place for the state")
+            .hint("set HOME or XDG_STATE_HOME, or give a folder with --state")
+    })?;
+    let name = spec.name.as_str();
+    Ok(match (place, which) {
+        (Place::Real, _) if REHEARSED.contains(&name) => {
+            return Err(Problem::usage(format!(
+                "the usual state root of a castle `{name}` is the folder of the rehearsals"
+            ))
+            .hint("give the castle another name, or its state a folder with --state"));
+        }
+        (Place::Real, _) => home.join(name),
+        (Place::Rehearsal, Which::Own(_)) => home.join(REHEARSED[0]).join(name),
+        (Place::Rehearsal, Which::Example) => home.join(REHEARSED[1]).join(name),
+    })
+}
 
 /// The steps of a castle, without the code behind them.
 pub(crate) fn declare(spec: &Spec) -> Vec<StepDecl> {
@@ -15,10 +115,8 @@ pub(crate) fn declare(spec: &Spec) -> Vec<StepDecl> {
 }
 
 /// The steps of a castle, with the code behind them.
-pub(crate) fn graph(spec: &Spec, host: &Host) -> Result<Graph, Problem> {
-    let (client_id, client_secret) = host.credentials();
-    let identity = Credentials { client_id, client_secret };
-    let graph = castle_layers::build(&Arc::new(spec.clone()), &host.world(), identity);
+pub(crate) fn graph(spec: &Spec, world: &World, identity: Credentials) -> Result<Graph, Problem> {
+    let graph = castle_layers::build(&Arc::new(spec.clone()), world, identity);
     graph
         .check()
         .map_err(|e| Problem::new(Exit::Failed, "the steps do not fit together").because(&e))?;

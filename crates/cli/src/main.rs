@@ -7,10 +7,12 @@ mod exit;
 mod face;
 mod output;
 mod project;
+mod real;
 mod rehearsal;
 mod session;
 mod settings;
 mod signals;
+mod state;
 mod trace;
 
 use std::process::ExitCode;

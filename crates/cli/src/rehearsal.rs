@@ -1,17 +1,19 @@
-//! Where a rehearsal lives on the disk, and the runtime whose time it owns.
+//! A rehearsal: its datacenter on the disk, and the runtime whose time it owns.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
+use castle_layers::Credentials;
 use castle_model::Spec;
 use castle_model::spec::Trust;
 use castle_rehearsal::host::{Host, HostError};
 
 use crate::args::{Everywhere, Pace, Speed};
+use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::output;
-use crate::project::{self, Which};
+use crate::project::Which;
 use crate::settings::Settings;
+use crate::state;
 
 /// How much faster than real time a person can still follow: a bring-up of three minutes takes ten seconds.
 const WATCHABLE: u32 = 20;
@@ -19,14 +21,9 @@ const WATCHABLE: u32 = 20;
 /// The seed of a new world where none is asked for.
 const SEED: u64 = 1;
 
-/// A castle to be rehearsed, and where its state and its datacenter are kept.
+/// A castle to be rehearsed, and the datacenter that it stands in.
 pub(crate) struct Rehearsal {
-    pub(crate) spec: Spec,
-    /// What was read, in words.
-    pub(crate) source: String,
-    /// The words that a user types to come back to this castle: `castle` or `castle rehearse -f FILE`.
-    pub(crate) command: String,
-    pub(crate) state: PathBuf,
+    pub(crate) castle: Castle,
     pub(crate) datacenter: PathBuf,
     /// The seed that was asked for; a world that exists keeps its own.
     pub(crate) seed: Option<u64>,
@@ -41,49 +38,20 @@ impl Rehearsal {
         pace: Option<&Pace>,
         settings: &Settings,
     ) -> Result<Self, Problem> {
-        let spec = project::spec(which, everywhere.json, settings)?;
-        let (source, mut command) = match which {
-            Which::Example => {
-                (format!("the built-in example castle `{}`", spec.name), "castle".to_owned())
-            }
-            Which::Own(path) => {
-                let shown = path.strip_prefix(&settings.directory).unwrap_or(path).display();
-                (format!("`{}` from {shown}", spec.name), format!("castle rehearse -f {shown}"))
-            }
-        };
-        if let Some(state) = &everywhere.state {
-            write!(command, " --state {}", state.display()).ok();
-        }
-        let state = match everywhere
-            .state
-            .clone()
-            .or_else(|| settings.get("CASTLE_STATE").map(PathBuf::from))
-        {
-            Some(given) => settings.directory.join(given),
-            None => settings
-                .state_home()
-                .ok_or_else(|| {
-                    Problem::usage("there is no place for the state")
-                        .hint("set HOME or XDG_STATE_HOME, or give a folder with --state")
-                })?
-                .join(if *which == Which::Example { "example" } else { "rehearsal" })
-                .join(spec.name.as_str()),
-        };
-        // Beside the state, not in it: deleting the state must not delete the world it describes.
-        let mut datacenter = state.clone().into_os_string();
-        datacenter.push(".datacenter");
+        let castle = Castle::find(which, Place::Rehearsal, everywhere, settings)?;
         let speed = match pace.and_then(|p| p.speed) {
             Some(Speed::Max) => None,
             Some(Speed::Times(times)) => Some(times),
             None => settings.interactive().then_some(WATCHABLE),
         };
         let seed = pace.and_then(|p| p.seed);
-        Ok(Self { spec, source, command, state, datacenter: datacenter.into(), seed, speed })
+        let datacenter = state::datacenter(&castle);
+        Ok(Self { castle, datacenter, seed, speed })
     }
 
     /// Checks that nobody else hosts the datacenter. Must be called within [`runtime`].
     pub(crate) fn check_unused(&self) -> Result<(), Problem> {
-        match Host::open(Some(&self.datacenter), &self.spec, self.seed.unwrap_or(SEED)) {
+        match Host::open(Some(&self.datacenter), &self.castle.spec, self.seed.unwrap_or(SEED)) {
             Err(error) if error.is_locked() => Err(self.unusable(&error)),
             _ => Ok(()),
         }
@@ -91,13 +59,13 @@ impl Rehearsal {
 
     /// Opens the datacenter to work in it. Must be called within [`runtime`].
     pub(crate) fn open(&mut self) -> Result<Host, Problem> {
-        let host = Host::open(Some(&self.datacenter), &self.spec, self.seed.unwrap_or(SEED));
+        let host = Host::open(Some(&self.datacenter), &self.castle.spec, self.seed.unwrap_or(SEED));
         self.opened(host)
     }
 
     /// Opens the datacenter to look at it: nothing is written, and nobody is disturbed. Must be called within [`runtime`].
     pub(crate) fn look(&mut self) -> Result<Host, Problem> {
-        let host = Host::look(Some(&self.datacenter), &self.spec, self.seed.unwrap_or(SEED));
+        let host = Host::look(Some(&self.datacenter), &self.castle.spec, self.seed.unwrap_or(SEED));
         self.opened(host)
     }
 
@@ -107,16 +75,16 @@ impl Rehearsal {
         if let Some(asked) = self.seed.filter(|asked| *asked != born) {
             output::talk(&format!(
                 "notice: this rehearsal was born with seed {born} and keeps it; for seed {asked} begin anew with `{} reset`",
-                rehearse(&self.command)
+                rehearse(&self.castle.command)
             ));
         }
-        self.spec = trusting(self.spec.clone(), &host)?;
+        self.castle.spec = trusting(self.castle.spec.clone(), &host)?;
         Ok(host)
     }
 
     /// The datacenter can not be used, or not any more.
     pub(crate) fn unusable(&self, error: &HostError) -> Problem {
-        let reset = || format!("`{} reset` throws it away", rehearse(&self.command));
+        let reset = || format!("`{} reset` throws it away", rehearse(&self.castle.command));
         Problem::refused(format!(
             "the rehearsal's datacenter in {} can not be used",
             self.datacenter.display()
@@ -135,6 +103,12 @@ pub(crate) fn trusting(mut spec: Spec, host: &Host) -> Result<Spec, Problem> {
         proxmox.trust = Trust::Fingerprint(fingerprint);
     }
     Ok(spec)
+}
+
+/// Who castle is to the rehearsal's secret source.
+pub(crate) fn identity(host: &Host) -> Credentials {
+    let (client_id, client_secret) = host.credentials();
+    Credentials { client_id, client_secret }
 }
 
 /// The command by which a rehearsal is named explicitly.

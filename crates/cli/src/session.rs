@@ -5,28 +5,37 @@ use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
-use castle_journal::{Holder, Records, Start, StateError, StateRoot, StepState};
+use castle_journal::{Records, Start, StateRoot, StepState};
+use castle_layers::Credentials;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepId, UndoKind, Verb};
+use castle_model::{Event, EventKind, Plan, RunId, StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
+use castle_wire::World;
 
 use crate::args::Run;
-use crate::castle;
+use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
 use crate::output;
-use crate::rehearsal::{Rehearsal, rehearse};
+use crate::real;
+use crate::rehearsal::rehearse;
 use crate::settings::Settings;
 use crate::signals::{Signals, survive_hangup};
+use crate::state::{next_run, state_problem};
 
 /// Everything that one run holds.
 pub(crate) struct Session<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) rehearsal: &'a Rehearsal,
-    pub(crate) host: &'a Host,
+    pub(crate) castle: &'a Castle,
+    /// Everything outside: the real one, or the rehearsal's.
+    pub(crate) world: World,
+    /// Who castle is to the secret source.
+    pub(crate) identity: Credentials,
+    /// The rehearsal's datacenter, if it is one.
+    pub(crate) rehearsal: Option<&'a Host>,
     pub(crate) json: bool,
 }
 
@@ -49,7 +58,7 @@ impl Session<'_> {
         root: StateRoot,
     ) -> Result<Exit, Problem> {
         let _hangup = survive_hangup()?;
-        let graph = castle::graph(&self.rehearsal.spec, self.host)?;
+        let graph = castle::graph(&self.castle.spec, &self.world, self.identity.clone())?;
         let run = next_run(root.journals().records(), self.now());
         let face = Face::new(self.json, self.settings, graph.decls());
         let mut work = Work { root, graph, outputs: Arc::default(), face, run, told: 0 };
@@ -66,16 +75,27 @@ impl Session<'_> {
 
     /// Looks at the world and says what will be done.
     async fn plan(&self, direction: Direction, work: &mut Work) -> Result<Plan, Problem> {
-        let castle = self.rehearsal.spec.name.clone();
+        let castle = self.castle.spec.name.clone();
         let steps = work.graph.decls().len();
         self.tell(
             work,
-            EventKind::RunStarted { castle: castle.clone(), direction, rehearsal: true, steps },
+            EventKind::RunStarted {
+                castle: castle.clone(),
+                direction,
+                rehearsal: self.rehearsal.is_some(),
+                steps,
+            },
         );
         let surveyor = self.surveyor(work);
-        let survey = match direction {
-            Direction::Up => surveyor.look().await,
-            Direction::Down => surveyor.look_for_leftovers().await,
+        let look = async {
+            match direction {
+                Direction::Up => surveyor.look().await,
+                Direction::Down => surveyor.look_for_leftovers().await,
+            }
+        };
+        let survey = match self.rehearsal {
+            Some(_) => look.await,
+            None => real::patiently(look, self.castle).await,
         };
         for (step, seen) in &survey {
             if let Some((observed, evidence)) = surveyed(seen) {
@@ -97,13 +117,13 @@ impl Session<'_> {
     ) -> Result<Exit, Problem> {
         let start = Start {
             run: work.run.clone(),
-            castle: self.rehearsal.spec.name.clone(),
+            castle: self.castle.spec.name.clone(),
             direction,
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         work.root.journals_mut().start_run(self.now(), start).map_err(|e| state_problem(&e))?;
-        let clock = self.host.clock();
+        let clock = self.world.clock.clone();
         let face = &mut work.face;
         let mut told = work.told;
         let report = Runner {
@@ -111,7 +131,7 @@ impl Session<'_> {
             plan,
             journals: work.root.journals_mut(),
             outputs: work.outputs.clone(),
-            deadlines: &self.rehearsal.spec.deadlines,
+            deadlines: &self.castle.spec.deadlines,
             now: Arc::new(move || clock.now()),
             face: &mut |event: &Event| {
                 told = event.seq;
@@ -143,7 +163,7 @@ impl Session<'_> {
             graph: &work.graph,
             records: work.root.journals().records(),
             outputs: work.outputs.clone(),
-            deadlines: &self.rehearsal.spec.deadlines,
+            deadlines: &self.castle.spec.deadlines,
         }
     }
 
@@ -161,7 +181,7 @@ impl Session<'_> {
             .hint(format!(
                 "{}; then `{} {}` goes on",
                 state.hint(),
-                self.rehearsal.command,
+                self.castle.command,
                 word(direction)
             ))
     }
@@ -172,7 +192,7 @@ impl Session<'_> {
         if destructive.is_empty() || args.yes {
             return Ok(());
         }
-        let name = &self.rehearsal.spec.name;
+        let name = &self.castle.spec.name;
         output::talk(&format!(
             "This will destroy of castle `{name}` ({} in all):",
             destructive.len()
@@ -232,81 +252,31 @@ impl Session<'_> {
         left: &[(StepId, String)],
         face: &Face,
     ) {
-        let go_on = format!("{} {}", self.rehearsal.command, word(direction));
+        let go_on = format!("{} {}", self.castle.command, word(direction));
         face.close(report, plan, &go_on, left);
-        if !self.json {
-            let changes: u64 = self.host.mutations().values().sum();
+        if self.json {
+            return;
+        }
+        let command = &self.castle.command;
+        let mut next = format!("`{command} status`, or `{command} down`");
+        if let Some(host) = self.rehearsal {
+            let changes: u64 = host.mutations().values().sum();
             output::talk(&format!(
                 "rehearsal: {} requests, {changes} of them changed the datacenter; trace {}",
-                self.host.requests().len(),
-                face.trace(&self.host.trace_hash())
+                host.requests().len(),
+                face.trace(&host.trace_hash())
             ));
-            if direction == Direction::Up && report.outcome == RunOutcome::Done {
-                let explicit = rehearse(&self.rehearsal.command);
-                output::talk(&format!(
-                    "next: `{0} status`, `{1} inventory`, or `{0} down`",
-                    self.rehearsal.command, explicit
-                ));
-            }
+            let explicit = rehearse(command);
+            next = format!("`{command} status`, `{explicit} inventory`, or `{command} down`");
+        }
+        if direction == Direction::Up && report.outcome == RunOutcome::Done {
+            output::talk(&format!("next: {next}"));
         }
     }
 
     fn now(&self) -> Moment {
-        self.host.clock().now()
+        self.world.clock.now()
     }
-}
-
-/// Who holds a lock, for others to read.
-pub(crate) fn holder(rehearsal: &Rehearsal, settings: &Settings, command: &str) -> Holder {
-    Holder {
-        pid: std::process::id(),
-        host: settings.host.clone(),
-        since: wall_clock(),
-        command: format!("{} {command}", rehearsal.command),
-    }
-}
-
-/// Opens and locks the state of a castle, and refuses what is not its own or not sound.
-pub(crate) fn hold(
-    rehearsal: &Rehearsal,
-    settings: &Settings,
-    direction: Direction,
-) -> Result<StateRoot, Problem> {
-    let holder = holder(rehearsal, settings, word(direction));
-    let root = StateRoot::open(&rehearsal.state, &holder).map_err(|e| state_problem(&e))?;
-    for torn in root.journals().notices() {
-        output::talk(&format!("notice: {torn}"));
-    }
-    if let Some(problem) = root.journals().problems().values().next() {
-        return Err(state_problem(problem));
-    }
-    let records = root.journals().records();
-    if let Some(last) = records.last_run.as_ref().filter(|run| run.castle != rehearsal.spec.name) {
-        let (other, folder) = (&last.castle, rehearsal.state.display());
-        return Err(Problem::refused(format!(
-            "the state in {folder} belongs to the castle `{other}`"
-        ))
-        .hint("give each castle a state root of its own with --state or CASTLE_STATE"));
-    }
-    if direction == Direction::Up && half_razed(records) {
-        return Err(Problem::refused("a `down` of this castle was begun and not finished").hint(
-            format!(
-                "finish it with `{0} down`, then `{0} up` begins a new life",
-                rehearsal.command
-            ),
-        ));
-    }
-    Ok(root)
-}
-
-/// Whether some of a life was removed and the rest not yet: what is left can not carry a castle any more.
-fn half_razed(records: &Records) -> bool {
-    let razed = |state: &StepState| match state {
-        StepState::Undone { .. } => true,
-        StepState::Intended { verb, .. } => *verb == Verb::Remove,
-        StepState::Absent | StepState::Done { .. } | StepState::Failed { .. } => false,
-    };
-    records.incarnation.is_some() && records.steps.values().any(razed)
 }
 
 /// The word of a direction, which is the command's.
@@ -352,31 +322,6 @@ fn surveyed(look: &Look) -> Option<(String, String)> {
         Look::After(_) => return None,
     };
     Some((word.to_owned(), evidence))
-}
-
-/// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment.
-fn next_run(records: &Records, now: Moment) -> RunId {
-    let last = records
-        .last_run
-        .as_ref()
-        .and_then(|run| run.id.as_str().strip_prefix('r')?.split('-').next()?.parse::<u64>().ok());
-    let (year, month, day) = now.date();
-    RunId::new(format!("r{:04}-{year:04}{month:02}{day:02}", last.unwrap_or(0) + 1))
-}
-
-/// A problem with the state root, in a user's words.
-pub(crate) fn state_problem(error: &StateError) -> Problem {
-    Problem::refused("the state can not be used").because(error).hint(error.hint())
-}
-
-/// The time on the wall, for the lock: other processes and people look at it, rehearsal or not.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "who holds a lock, and since when, is about the real world"
-)]
-fn wall_clock() -> Moment {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Moment(since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(0)))
 }
 
 fn exit_of(report: &Report, left: &[(StepId, String)]) -> Exit {

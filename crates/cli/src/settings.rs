@@ -15,7 +15,16 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "CASTLE_STATE", what: "the state root, where `--state` does not say" },
     Variable {
         name: "XDG_STATE_HOME",
-        what: "the folder that holds state roots by default, as `castle/rehearsal/NAME`, or `castle/example/NAME` for the built-in castle (else `~/.local/state`)",
+        what: "the folder that holds state roots by default, as `castle/NAME`, for rehearsals `castle/rehearsal/NAME`, for the built-in castle `castle/example/NAME` (else `~/.local/state`)",
+    },
+    Variable {
+        name: "INFISICAL_CLIENT_ID",
+        what: "the machine identity (universal auth) that reads the secret source; never needed by a rehearsal",
+    },
+    Variable { name: "INFISICAL_CLIENT_SECRET", what: "its secret" },
+    Variable {
+        name: "SSL_CERT_FILE",
+        what: "a file with the PEM certificates of authorities to trust, in place of the system's list",
     },
     Variable { name: "HOME", what: "the home folder" },
     Variable { name: "NO_COLOR", what: "anything in it switches colour off" },

@@ -12,6 +12,8 @@ mod crash;
 mod interrupt;
 #[path = "castle/output.rs"]
 mod output;
+#[path = "castle/real.rs"]
+mod real;
 #[path = "castle/refusal.rs"]
 mod refusal;
 #[path = "castle/rise.rs"]

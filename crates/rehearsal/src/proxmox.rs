@@ -9,10 +9,16 @@ mod create;
 mod download;
 mod drive;
 mod form;
+mod format;
 mod guest;
+mod neighbour;
+mod node;
+mod pattern;
 mod power;
+mod privilege;
 mod property;
 mod reply;
+mod role;
 mod route;
 mod schema;
 mod storage;
@@ -26,9 +32,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use self::access::{Caller, Token};
+use self::access::{Access, Caller};
 use self::form::Parameters;
 use self::guest::Guest;
+pub use self::role::{Place, ROLE};
 pub use self::storage::{Storage, StorageKind, Volume};
 use self::task::Task;
 use self::trouble::Troubles;
@@ -51,6 +58,13 @@ pub enum Effect {
     TaskEnds {
         /// Which.
         number: u64,
+    },
+    /// A guest that was rebooted is started again, by a daemon that asks nobody.
+    Restarts {
+        /// Which.
+        vmid: u32,
+        /// The task that made it.
+        maker: u64,
     },
 }
 
@@ -77,7 +91,7 @@ pub struct Proxmox {
     node: String,
     storages: BTreeMap<String, Storage>,
     bridges: BTreeSet<String>,
-    tokens: BTreeMap<String, Token>,
+    access: Access,
     guests: BTreeMap<u32, Guest>,
     volumes: BTreeMap<String, Volume>,
     tasks: BTreeMap<u64, Task>,
@@ -120,9 +134,9 @@ pub struct GuestSeen {
 
 /// A request, ready to be served.
 struct Request {
-    method: String,
-    /// The path below `/api2/json`, in decoded pieces.
-    segments: Vec<String>,
+    /// The parameters in the path, such as `node` and `vmid`.
+    path: Parameters,
+    /// Those in the query or the body.
     parameters: Parameters,
     caller: Caller,
 }
@@ -141,7 +155,7 @@ impl Proxmox {
             node: birth.node.clone(),
             storages: BTreeMap::new(),
             bridges: BTreeSet::new(),
-            tokens: BTreeMap::new(),
+            access: Access::default(),
             guests: BTreeMap::new(),
             volumes: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -158,9 +172,7 @@ impl Proxmox {
     pub fn ensure(&mut self, birth: &ProxmoxBirth) {
         self.node.clone_from(&birth.node);
         self.bridges.insert(birth.bridge.clone());
-        self.tokens
-            .entry(birth.token_id.clone())
-            .or_insert_with(|| Token::full(&birth.token_secret));
+        self.access.ensure(birth);
         let shared = birth.storage == birth.image_storage;
         let images = ["backup", "import", "iso", "snippets", "vztmpl"];
         let files = if shared { [&images[..], &["images"]].concat() } else { images.to_vec() };
@@ -197,6 +209,7 @@ impl Proxmox {
     pub fn fire(&mut self, turn: &mut Turn<'_>, effect: Effect) {
         match effect {
             Effect::TaskEnds { number } => self.end(turn, number),
+            Effect::Restarts { vmid, maker } => self.restart(turn, vmid, maker),
         }
     }
 

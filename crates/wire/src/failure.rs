@@ -35,7 +35,8 @@ impl ConnectError {
             Self::BadUri { .. } => Class::Invalid,
             Self::Dial { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => Class::Denied,
-                io::ErrorKind::InvalidInput => Class::Invalid,
+                // A name without an address: what is wrong is the name, or the DNS that should know it.
+                io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => Class::Invalid,
                 _ => Class::Transient,
             },
             Self::DialDeadline { .. } | Self::HandshakeDeadline { .. } => Class::Transient,
@@ -55,6 +56,14 @@ impl ConnectError {
     /// What a person can do about it, where something is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
+        if let Self::Dial { target, source } = self
+            && source.kind() == io::ErrorKind::NotFound
+        {
+            let host = target.rsplit_once(':').map_or(target.as_str(), |(host, _)| host);
+            return Some(format!(
+                "compare the name with the castle file; if it is right, this computer's DNS does not know it: `getent hosts {host}` asks it"
+            ));
+        }
         self.handshake()?.hint()
     }
 }

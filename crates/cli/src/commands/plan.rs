@@ -5,46 +5,75 @@ use std::sync::Arc;
 use castle_engine::Outputs;
 use castle_engine::survey::Surveyor;
 use castle_journal::StateRoot;
+use castle_layers::Credentials;
 use castle_model::plan::Direction;
+use castle_wire::World;
 
 use crate::args::{Everywhere, Pace};
-use crate::castle;
+use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
-use crate::rehearsal::{Rehearsal, runtime};
-use crate::session::{known, make_plan, state_problem};
+use crate::real;
+use crate::rehearsal::{self, Rehearsal};
+use crate::session::{known, make_plan};
 use crate::settings::Settings;
+use crate::state::state_problem;
 
 /// Looks at the world and prints the plan. Changes nothing, and needs no lock.
 pub(crate) fn run(
     which: &Which,
+    place: Place,
     pace: &Pace,
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
+    if place == Place::Real {
+        real::refuse_pace(pace)?;
+        let castle = Castle::find(which, place, everywhere, settings)?;
+        let identity = real::identity(&castle, settings)?;
+        let world = real::world(settings)?;
+        if !everywhere.json {
+            output::talk(&real::announce(&castle));
+        }
+        let look = look(&castle, &world, identity, everywhere.json, settings);
+        return real::runtime()?.block_on(look);
+    }
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
-    runtime()?.block_on(async {
+    rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();
-        let peek = StateRoot::peek(&rehearsal.state).map_err(|e| state_problem(&e))?;
-        let records = peek.map(|p| p.records).unwrap_or_default();
-        let graph = castle::graph(&rehearsal.spec, &host)?;
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: &records,
-            outputs: Arc::<Outputs>::default(),
-            deadlines: &rehearsal.spec.deadlines,
-        };
-        let survey = surveyor.look().await;
-        let plan =
-            make_plan(Direction::Up, &rehearsal.spec.name, &graph, &survey, &known(&records))?;
-        output::data(&if everywhere.json {
-            castle_view::plan::json(&plan).unwrap_or_default()
-        } else {
-            castle_view::plan::text(&plan, style(settings))
-        });
-        Ok(Exit::Done)
+        let identity = rehearsal::identity(&host);
+        look(&rehearsal.castle, &host.world(), identity, everywhere.json, settings).await
     })
+}
+
+async fn look(
+    castle: &Castle,
+    world: &World,
+    identity: Credentials,
+    json: bool,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
+    let records = peek.map(|p| p.records).unwrap_or_default();
+    let graph = castle::graph(&castle.spec, world, identity)?;
+    let surveyor = Surveyor {
+        graph: &graph,
+        records: &records,
+        outputs: Arc::<Outputs>::default(),
+        deadlines: &castle.spec.deadlines,
+    };
+    let survey = match castle.place {
+        Place::Real => real::patiently(surveyor.look(), castle).await,
+        Place::Rehearsal => surveyor.look().await,
+    };
+    let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(&records))?;
+    output::data(&if json {
+        castle_view::plan::json(&plan).unwrap_or_default()
+    } else {
+        castle_view::plan::text(&plan, style(settings))
+    });
+    Ok(Exit::Done)
 }

@@ -8,8 +8,8 @@ use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime};
-use crate::session;
 use crate::settings::Settings;
+use crate::state::{self, state_problem};
 use castle_journal::{StateError, StateRoot};
 use castle_rehearsal::inventory::Inventory;
 
@@ -75,7 +75,10 @@ pub(crate) fn reset(
         );
     }
     if !yes {
-        output::talk(&format!("Throw the rehearsal of `{}` away? Type yes:", rehearsal.spec.name));
+        output::talk(&format!(
+            "Throw the rehearsal of `{}` away? Type yes:",
+            rehearsal.castle.spec.name
+        ));
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).ok();
         if answer.trim() != "yes" {
@@ -83,20 +86,20 @@ pub(crate) fn reset(
         }
     }
     // What somebody works with is not pulled from under them; damage is no reason to keep it.
-    let state = match StateRoot::open(
-        &rehearsal.state,
-        &session::holder(&rehearsal, settings, "rehearse reset"),
+    let root = match StateRoot::open(
+        &rehearsal.castle.state,
+        &state::holder(&rehearsal.castle, settings, "rehearse reset"),
     ) {
-        Err(error @ StateError::Locked { .. }) => return Err(session::state_problem(&error)),
+        Err(error @ StateError::Locked { .. }) => return Err(state_problem(&error)),
         other => other.ok(),
     };
     runtime()?.block_on(async { rehearsal.check_unused() })?;
     for (folder, files) in
-        [(&rehearsal.datacenter, DATACENTER_FILES), (&rehearsal.state, STATE_FILES)]
+        [(&rehearsal.datacenter, DATACENTER_FILES), (&rehearsal.castle.state, STATE_FILES)]
     {
         remove(folder, files)?;
     }
-    drop(state);
+    drop(root);
     output::talk("the rehearsal is gone");
     Ok(Exit::Done)
 }

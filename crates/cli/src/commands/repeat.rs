@@ -16,9 +16,10 @@ use crate::castle;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::{self, Which};
-use crate::rehearsal::{runtime, trusting};
-use crate::session::{make_plan, state_problem};
+use crate::rehearsal::{identity, runtime, trusting};
+use crate::session::make_plan;
 use crate::settings::Settings;
+use crate::state::state_problem;
 use crate::trace::Trace;
 
 /// Raises the castle so many times, each in a new datacenter with the same seed, and prints the trace of each.
@@ -47,7 +48,7 @@ async fn raise(spec: &Spec, seed: u64) -> Result<(String, Report), Problem> {
         .map_err(|e| Problem::new(Exit::Failed, "the rehearsal could not be opened").because(&e))?;
     let spec = trusting(spec.clone(), &host)?;
     host.spawn_driver();
-    let graph = castle::graph(&spec, &host)?;
+    let graph = castle::graph(&spec, &host.world(), identity(&host))?;
     let outputs = Arc::<Outputs>::default();
     let mut journals = Journals::in_memory().map_err(|e| state_problem(&e))?;
     let records = journals.records().clone();

@@ -3,15 +3,54 @@
 use castle_model::plan::Direction;
 
 use crate::args::{Everywhere, Run};
+use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
-use crate::rehearsal::{Rehearsal, runtime};
-use crate::session::{self, Session};
+use crate::real;
+use crate::rehearsal::{self, Rehearsal};
+use crate::session::Session;
 use crate::settings::Settings;
+use crate::state;
 
-/// Raises or razes a castle in the rehearsal.
+/// Raises or razes a castle.
 pub(crate) fn run(
+    direction: Direction,
+    which: &Which,
+    place: Place,
+    args: &Run,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    match place {
+        Place::Real => for_real(direction, which, args, everywhere, settings),
+        Place::Rehearsal => rehearsed(direction, which, args, everywhere, settings),
+    }
+}
+
+fn for_real(
+    direction: Direction,
+    which: &Which,
+    args: &Run,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    real::refuse_pace(&args.pace)?;
+    let castle = Castle::find(which, Place::Real, everywhere, settings)?;
+    let identity = real::identity(&castle, settings)?;
+    let world = real::world(settings)?;
+    if !everywhere.json {
+        output::talk(&real::announce(&castle));
+    }
+    let root = state::hold(&castle, settings, direction)?;
+    real::runtime()?.block_on(async {
+        let (json, rehearsal) = (everywhere.json, None);
+        let session = Session { settings, castle: &castle, world, identity, rehearsal, json };
+        session.run(direction, args, root).await
+    })
+}
+
+fn rehearsed(
     direction: Direction,
     which: &Which,
     args: &Run,
@@ -26,15 +65,22 @@ pub(crate) fn run(
         });
         output::talk(&format!(
             "rehearsal of {}, {speed}: no real machine is touched",
-            rehearsal.source
+            rehearsal.castle.source
         ));
     }
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
-    let root = session::hold(&rehearsal, settings, direction)?;
-    runtime()?.block_on(async {
+    let root = state::hold(&rehearsal.castle, settings, direction)?;
+    rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open()?;
         host.spawn_driver();
-        let session = Session { settings, rehearsal: &rehearsal, host: &host, json };
+        let session = Session {
+            settings,
+            castle: &rehearsal.castle,
+            world: host.world(),
+            identity: rehearsal::identity(&host),
+            rehearsal: Some(&host),
+            json,
+        };
         let work = session.run(direction, args, root);
         let braked = async {
             match rehearsal.speed {

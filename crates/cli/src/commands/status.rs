@@ -5,44 +5,49 @@ use castle_model::time::Moment;
 use castle_view::status::{Known, LastRun, Standing, text};
 
 use crate::args::Everywhere;
-use crate::castle;
+use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
-use crate::rehearsal::Rehearsal;
-use crate::session::state_problem;
 use crate::settings::Settings;
+use crate::state::{state_problem, wall_clock};
 
 /// Prints each layer and step as the journals know them.
 pub(crate) fn run(
     which: &Which,
+    place: Place,
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
-    let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
-    let peek = StateRoot::peek(&rehearsal.state).map_err(|e| state_problem(&e))?;
+    let castle = Castle::find(which, place, everywhere, settings)?;
+    let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
     let Some(peek) = peek else {
         output::talk(&format!(
             "castle `{}` has no state yet; `{} up` raises it",
-            rehearsal.spec.name, rehearsal.command
+            castle.spec.name, castle.command
         ));
         return Ok(Exit::Done);
     };
-    let standing = standing(&rehearsal, &peek);
+    // The rehearsal's time stands still between its processes; the real one does not.
+    let now = match place {
+        Place::Real => wall_clock(),
+        Place::Rehearsal => latest(&peek),
+    };
+    let standing = standing(&castle, &peek);
     output::data(&if everywhere.json {
         serde_json::to_string(&standing).unwrap_or_default()
     } else {
-        text(&standing, &castle::declare(&rehearsal.spec), latest(&peek), style(settings))
+        text(&standing, &castle::declare(&castle.spec), now, style(settings))
     });
     Ok(Exit::Done)
 }
 
-fn standing(rehearsal: &Rehearsal, peek: &Peek) -> Standing {
+fn standing(castle: &Castle, peek: &Peek) -> Standing {
     let records = &peek.records;
     Standing {
-        castle: rehearsal.spec.name.clone(),
-        rehearsal: true,
+        castle: castle.spec.name.clone(),
+        rehearsal: castle.place == Place::Rehearsal,
         incarnation: records.incarnation.clone(),
         last_run: records.last_run.as_ref().map(|run| LastRun {
             direction: run.direction,
@@ -69,7 +74,7 @@ fn known(state: &StepState) -> Option<Known> {
     }
 }
 
-/// The last moment that anything was written: the rehearsal's time stands still between its processes.
+/// The last moment that anything was written.
 fn latest(peek: &Peek) -> Moment {
     let steps = peek.records.steps.values().map(|state| match state {
         StepState::Absent => Moment(0),

@@ -5,23 +5,6 @@ use std::process::Stdio;
 use crate::context::{Context, example};
 
 #[test]
-fn a_castle_file_of_ones_own_is_never_silently_rehearsed() {
-    let castle = Context::new();
-    castle.write("castle.hcl", &example("blue"));
-    for command in ["up", "down", "plan", "status"] {
-        let said = castle.run(&[command]).ends(2);
-        assert!(said.err.contains("does not go to real endpoints yet"), "{}", said.err);
-        assert!(
-            said.err.contains(&format!("castle rehearse -f castle.hcl {command}")),
-            "{}",
-            said.err
-        );
-    }
-    castle.run(&["check"]).ends(0);
-    castle.run(&["graph"]).ends(0);
-}
-
-#[test]
 fn down_needs_a_yes_where_nobody_can_be_asked() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);

@@ -1,6 +1,9 @@
-//! The real messages of Proxmox and what each means for us.
+//! The real messages of Proxmox and what each means for us: whether it may be tried again, and what a person can do.
 
 use castle_model::{Class, Failure};
+
+#[cfg(test)]
+mod tests;
 
 /// What a message means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,107 +20,302 @@ struct Row {
     meaning: Meaning,
 }
 
-const fn row(parts: &'static [&'static str], class: Class, hint: Option<&'static str>) -> Row {
-    Row { parts, meaning: Meaning { class, hint } }
+const fn row(parts: &'static [&'static str], class: Class, hint: &'static str) -> Row {
+    Row { parts, meaning: Meaning { class, hint: Some(hint) } }
 }
+
+const LOOK_AT_NODE: &str = "compare `node` with the names that Proxmox shows";
+const LOOK_AT_STORAGE: &str =
+    "compare the storage's name and content with those that Proxmox shows";
+const MAKE_ROOM: &str = "make room on the storage, or name another one in the castle file";
+const IN_PERSON: &str =
+    "no token may do this, not even one of root: only the user root@pam in person";
+const OVERTAKEN: &str = "somebody made it in between: run `castle plan` again";
+const NOT_OURS: &str = "castle does not ask for this: somebody works on the same VM";
+const REPORT: &str = "castle sent something that Proxmox does not take: please report it";
+const WAIT: &str = "another task works on it: look at the tasks of the node; a lock that nobody holds any more is taken \
+                    off with `qm unlock`";
+const LATER: &str = "the node is busy: run the same command again";
 
 /// Messages of answers and of tasks, the first that fits wins.
 const ROWS: &[Row] = &[
-    row(&["pool '", "does not exist"], Class::Invalid, Some("create the pool, or leave it out")),
+    // Who may.
+    row(&["pool '", "does not exist"], Class::Invalid, "create the pool, or leave it out"),
+    row(&["not available with API token"], Class::Denied, IN_PERSON),
     row(
         &["Permission check failed"],
         Class::Denied,
-        Some(
-            "give the token the privilege named; a token with privilege separation needs its own ACL",
-        ),
+        "give the token the privilege named; a token with privilege separation needs its own ACL, and so does its user",
     ),
-    row(&["Only root can pass"], Class::Denied, None),
+    row(&["Only root can pass"], Class::Denied, IN_PERSON),
+    row(&["Only root may use"], Class::Denied, IN_PERSON),
+    row(&["only root can "], Class::Denied, IN_PERSON),
+    // What is there already, or in use.
+    row(&["already exists on node"], Class::Conflict, OVERTAKEN),
+    row(&["config file already exists"], Class::Conflict, OVERTAKEN),
+    row(&["VM ", " already exists"], Class::Conflict, OVERTAKEN),
+    row(&["pool '", "already exists"], Class::Conflict, OVERTAKEN),
     row(
-        &["already exists on node"],
+        &["unable to get any free VMID"],
         Class::Conflict,
-        Some("somebody made it in between: run `castle plan` again"),
+        "free some of the numbers, or name others in the castle file",
     ),
-    row(&["config file already exists"], Class::Conflict, None),
-    row(&["VM ", " already exists"], Class::Conflict, None),
-    row(&["refusing to override existing file"], Class::Conflict, None),
-    row(&["checksum mismatch (file change by other user?)"], Class::Conflict, None),
-    row(&["is running - destroy failed"], Class::Conflict, None),
+    row(
+        &["refusing to override existing file"],
+        Class::Conflict,
+        "a file of that name lies there: look whether it is whole, and remove it if it is not",
+    ),
+    row(
+        &["checksum mismatch (file change by other user?)"],
+        Class::Conflict,
+        "somebody changed the VM in between: run the same command again",
+    ),
+    row(
+        &["is running - destroy failed"],
+        Class::Conflict,
+        "somebody started it: run the same command again",
+    ),
+    row(&["container is running"], Class::Conflict, NOT_OURS),
     row(
         &["protection mode enabled"],
         Class::Conflict,
-        Some("take the protection off in Proxmox, if the VM may really go"),
+        "take the protection off in Proxmox, if the VM may really go",
     ),
-    row(&["still in use by linked clone"], Class::Conflict, None),
+    row(
+        &["still in use by linked clone"],
+        Class::Conflict,
+        "remove the clones first; castle makes none",
+    ),
+    row(
+        &["a guest with VMID '", "exists"],
+        Class::Conflict,
+        "remove the guest first: its disks go with it",
+    ),
+    row(&["is not empty (contains VM"], Class::Conflict, NOT_OURS),
+    row(&["already running"], Class::Conflict, NOT_OURS),
+    row(&["if VM is running"], Class::Conflict, NOT_OURS),
+    row(
+        &["QEMU guest agent is not running"],
+        Class::Transient,
+        "the guest has not started its agent yet",
+    ),
+    row(&["VM ", " not running"], Class::Conflict, NOT_OURS),
+    row(
+        &["if it's a template"],
+        Class::Conflict,
+        "the VM is a template: castle makes none, so somebody else did",
+    ),
+    row(&["template to a template"], Class::Conflict, NOT_OURS),
+    // What passes by itself.
     row(
         &["no quorum"],
         Class::Transient,
-        Some("the Proxmox cluster has lost its quorum: bring its nodes back"),
+        "the Proxmox cluster has lost its quorum: bring its nodes back",
     ),
-    row(&["VM is locked"], Class::Transient, None),
-    row(&["can't lock file", "got timeout"], Class::Transient, None),
-    row(&["Configuration file '", "does not exist"], Class::Gone, None),
-    row(&["unable to find configuration file for VM"], Class::Gone, None),
-    row(&["no such task"], Class::Gone, None),
-    row(&["unable to parse worker upid"], Class::Bug, None),
+    row(&["VM is locked"], Class::Transient, WAIT),
+    row(&["CT is locked"], Class::Transient, WAIT),
+    row(&["can't lock file", "got timeout"], Class::Transient, WAIT),
+    row(&["cfs-lock", "timeout"], Class::Transient, WAIT),
+    row(&["Failed to get", "lock"], Class::Transient, WAIT),
     row(
-        &["hostname lookup '", "failed"],
-        Class::Invalid,
-        Some("compare `node` with the names that Proxmox shows"),
-    ),
-    row(
-        &["No such storage"],
-        Class::Invalid,
-        Some("compare the storage's name with those that Proxmox shows"),
+        &["powerdown failed", "got timeout"],
+        Class::Transient,
+        "the guest does not listen to a shutdown: it is switched off instead",
     ),
     row(
-        &["storage '", "does not exist"],
+        &["unexpected status"],
+        Class::Transient,
+        "the worker was killed: look at the node's log for the reason",
+    ),
+    row(
+        &["storage '", "is not online"],
+        Class::Transient,
+        "the storage cannot be reached from the node: look at it there",
+    ),
+    // What is not there.
+    row(
+        &["Configuration file '", "does not exist"],
+        Class::Gone,
+        "the VM is gone: somebody removed it",
+    ),
+    row(
+        &["unable to find configuration file for VM"],
+        Class::Gone,
+        "the VM is gone: somebody removed it",
+    ),
+    row(
+        &["no such task"],
+        Class::Gone,
+        "Proxmox has forgotten the task: what it made is looked at instead",
+    ),
+    row(&["unable to parse worker upid"], Class::Bug, REPORT),
+    row(&["hostname lookup '", "failed"], Class::Invalid, LOOK_AT_NODE),
+    row(&["address lookup for '", "did not find"], Class::Invalid, LOOK_AT_NODE),
+    row(&["no such cluster node"], Class::Invalid, LOOK_AT_NODE),
+    row(&["No such storage"], Class::Invalid, LOOK_AT_STORAGE),
+    row(&["storage '", "does not exist"], Class::Invalid, LOOK_AT_STORAGE),
+    row(
+        &["storage '", "is not configured for content-type"],
         Class::Invalid,
-        Some("compare the storage's name with those that Proxmox shows"),
+        "allow that content on the storage (Datacenter, Storage, Content), or name another one",
+    ),
+    row(
+        &["storage '", "does not support"],
+        Class::Invalid,
+        "allow that content on the storage (Datacenter, Storage, Content), or name another one",
+    ),
+    row(
+        &["storage '", "is disabled"],
+        Class::Invalid,
+        "switch the storage on, or name another one",
+    ),
+    row(
+        &["storage '", "is not available on node"],
+        Class::Invalid,
+        "allow the storage on the node, or name another one",
     ),
     row(
         &["bridge '", "does not exist"],
         Class::Invalid,
-        Some("compare `bridge` with the networks of the node"),
+        "compare `bridge` with the networks of the node",
     ),
-    row(&["volume '", "does not exist"], Class::Gone, None),
-    row(&["shrinking disks is not supported"], Class::Invalid, None),
-    row(&["checksum mismatch"], Class::Invalid, None),
+    row(&["unable to parse", "volume name"], Class::Invalid, LOOK_AT_STORAGE),
+    row(
+        &["failed to stat '"],
+        Class::Gone,
+        "the image is not on the storage any more: run the same command again",
+    ),
+    row(&["volume_size_info on '", "failed"], Class::Gone, "the file is not on the storage"),
+    row(&["volume '", "does not exist"], Class::Gone, "the volume is gone: somebody removed it"),
+    row(&["disk '", "does not exist"], Class::Gone, "the VM has lost a disk: somebody changed it"),
+    // Files and space.
+    row(&["o space left"], Class::Invalid, MAKE_ROOM),
+    row(&["free space in thin pool"], Class::Invalid, MAKE_ROOM),
+    row(
+        &["copy failed: command", "qemu-img convert"],
+        Class::Invalid,
+        "look at the task's log for what qemu-img says; mostly the storage is full",
+    ),
+    row(
+        &["Image is not in", "format"],
+        Class::Invalid,
+        "the image on the storage is broken off or packed: remove it, and run the same command again",
+    ),
+    row(
+        &["shrinking disks is not supported"],
+        Class::Invalid,
+        "disks never shrink: put the size in the castle file back",
+    ),
+    row(
+        &["checksum mismatch"],
+        Class::Invalid,
+        "the file is not the one that is pinned: look who changed it, or pin it anew with `castle lock --images`",
+    ),
     row(
         &["download failed: exit code 8"],
         Class::Gone,
-        Some("the server behind the URL has no such file: compare the version and the schematic"),
+        "the server behind the URL has no such file: compare the version and the schematic",
     ),
-    row(&["download failed"], Class::Transient, None),
-    row(&["QEMU guest agent is not running"], Class::Transient, None),
-    row(&["unexpected status"], Class::Transient, None),
-    row(&["got timeout"], Class::Transient, None),
+    row(
+        &["download failed: exit code 5"],
+        Class::Invalid,
+        "the node does not trust the server behind the URL: look at its clock and its certificates",
+    ),
+    row(&["download failed: exit code 3"], Class::Invalid, MAKE_ROOM),
+    row(
+        &["download failed: received interrupt"],
+        Class::Transient,
+        "somebody stopped the download: run the same command again",
+    ),
+    row(
+        &["download failed"],
+        Class::Transient,
+        "the node cannot reach the server behind the URL: look at its network and its DNS",
+    ),
+    row(
+        &["invalid server response"],
+        Class::Gone,
+        "the server behind the URL has no such file: compare the version and the schematic",
+    ),
+    // Guests.
+    row(&["No QEMU guest agent configured"], Class::Invalid, "the VM was made without an agent"),
+    row(
+        &["KVM virtualisation configured, but not available"],
+        Class::Invalid,
+        "switch virtualisation on in the host's firmware",
+    ),
+    row(&["start failed"], Class::Invalid, "look at the task's log for what QEMU says"),
+    row(
+        &["received interrupt"],
+        Class::Transient,
+        "somebody stopped the task: run the same command again",
+    ),
+    // What castle itself got wrong.
+    row(&["no options specified"], Class::Bug, REPORT),
+    row(&["invalid filename or wrong extension"], Class::Bug, REPORT),
+    row(&["Unexpected content for method"], Class::Bug, REPORT),
+    row(&["no formatter for uri"], Class::Bug, REPORT),
+    row(&["at character offset"], Class::Bug, REPORT),
+    row(&["not allowed for linked clones"], Class::Bug, REPORT),
+    row(&["Linked clone feature is not supported"], Class::Bug, REPORT),
+    row(&["snapshot feature is not available"], Class::Bug, REPORT),
+    row(&["duplicate parameter (already defined in URI)"], Class::Bug, REPORT),
+    row(&["requires special syntax"], Class::Bug, REPORT),
+    row(
+        &["Method '", "not implemented"],
+        Class::Invalid,
+        "this Proxmox does not know the call: castle is made for version 9.2",
+    ),
+    row(
+        &["method '", "not available"],
+        Class::Invalid,
+        "this Proxmox does not know the call: castle is made for version 9.2",
+    ),
+    row(
+        &["property is not defined in schema"],
+        Class::Invalid,
+        "this Proxmox does not know the setting: castle is made for version 9.2",
+    ),
+    row(
+        &["Parameter verification failed"],
+        Class::Invalid,
+        "compare what is named with the castle file",
+    ),
+    row(&["got timeout"], Class::Transient, LATER),
 ];
 
 /// What an answer with this status and these words means.
 #[must_use]
 pub fn meaning(status: u16, text: &str) -> Meaning {
-    let plain = |class| Meaning { class, hint: None };
+    let known = |class, hint| Meaning { class, hint: Some(hint) };
     match status {
-        401 => {
-            return Meaning {
-                class: Class::Denied,
-                hint: Some(
-                    "the token's name or secret is wrong, or the token has expired or was removed",
-                ),
-            };
-        }
+        401 => known(
+            Class::Denied,
+            "the token's name or secret is wrong, or the token has expired or was removed",
+        ),
         // pveproxy cannot reach the daemon or the node behind it.
-        595..=599 | 502..=504 | 429 => return plain(Class::Transient),
-        _ => {}
+        595 => known(
+            Class::Transient,
+            "the node or its daemon does not answer its proxy: look at pvedaemon on the node",
+        ),
+        596..=599 => known(
+            Class::Transient,
+            "the node's daemon did not answer in time: whether it did what was asked is looked at next",
+        ),
+        502..=504 | 429 => Meaning { class: Class::Transient, hint: None },
+        _ => words(text).unwrap_or(Meaning {
+            class: if status == 403 { Class::Denied } else { Class::Invalid },
+            // Proxmox uses 500 for nearly everything that it refuses; words that we do not know are not worth a retry.
+            hint: None,
+        }),
     }
-    if let Some(found) = words(text) {
-        return found;
-    }
-    plain(match status {
-        403 => Class::Denied,
-        // Proxmox uses 500 for nearly everything that it refuses; words that we do not know are not worth a retry.
-        _ => Class::Invalid,
-    })
+}
+
+/// Whether a call that was answered with this status may have been carried out all the same. Who changed something
+/// must look before trying again.
+#[must_use]
+pub fn is_unsettled(status: u16) -> bool {
+    matches!(status, 502 | 504 | 596..=599)
 }
 
 /// What the exit status of a failed task means.
@@ -132,7 +330,10 @@ pub fn failure(status: u16, text: &str, what: impl Into<String>) -> Failure {
     let meaning = meaning(status, text);
     let mut failure =
         Failure::new(meaning.class, what, format!("Proxmox answers {status}: {text}"));
-    failure.hint = meaning.hint.map(str::to_owned);
+    failure.hint = match denied(text) {
+        Some(lack) => Some(lack.cure()),
+        None => meaning.hint.map(str::to_owned),
+    };
     failure
 }
 
@@ -145,78 +346,38 @@ pub fn task_failure(text: &str, what: impl Into<String>) -> Failure {
     failure
 }
 
-fn words(text: &str) -> Option<Meaning> {
-    ROWS.iter().find(|row| row.parts.iter().all(|part| text.contains(part))).map(|row| row.meaning)
+/// A privilege that was missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// Where, such as `/vms/421`.
+    pub path: String,
+    /// Which: one of them is enough.
+    pub privileges: Vec<String>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_mean_what_they_mean() {
-        use Class::{Bug, Conflict, Denied, Gone, Invalid, Transient};
-        for (status, text, class) in [
-            (401, "No ticket", Denied),
-            (401, "Authentication failed!", Denied),
-            (403, "Permission check failed (/nodes/pve1, Sys.Audit)", Denied),
-            (403, "Permission check failed", Denied),
-            (403, "Permission check failed (pool 'nosuch' does not exist)", Invalid),
-            (
-                400,
-                "Parameter verification failed. vmid: type check ('integer') failed - got 'abc'",
-                Invalid,
-            ),
-            (400, "Parameter verification failed. vmid: VM 421 already exists", Conflict),
-            (400, "Parameter verification failed. storage: No such storage.", Invalid),
-            (400, "Parameter verification failed. upid: no such task", Gone),
-            (400, "Parameter verification failed. upid: unable to parse worker upid", Bug),
-            (500, "unable to create VM 421 - VM 421 already exists on node 'pve1'", Conflict),
-            (500, "unable to create VM 421: config file already exists", Conflict),
-            (500, "Configuration file 'nodes/pve1/qemu-server/4711.conf' does not exist", Gone),
-            (500, "unable to find configuration file for VM 4711 on node 'pve1'", Gone),
-            (500, "VM is locked (clone)", Transient),
-            (500, "can't lock file '/var/lock/qemu-server/lock-601.conf' - got timeout", Transient),
-            (500, "checksum mismatch (file change by other user?)", Conflict),
-            (
-                500,
-                "hostname lookup 'nosuch' failed - failed to get address info for: nosuch: Name or service not known",
-                Invalid,
-            ),
-            (500, "storage 'x' does not exist", Invalid),
-            (500, "pool 'nosuch' does not exist", Invalid),
-            (500, "VM 422 is running - destroy failed", Conflict),
-            (500, "can't remove VM 423 - protection mode enabled", Conflict),
-            (500, "Only root can pass arbitrary filesystem paths. at ...", Denied),
-            (500, "cluster not ready - no quorum?", Transient),
-            (500, "no options specified", Invalid),
-            (501, "Method 'GET /nosuch' not implemented", Invalid),
-            (595, "Connection refused", Transient),
-            (596, "Connection timed out", Transient),
-        ] {
-            assert_eq!(meaning(status, text).class, class, "{status} {text}");
-        }
+impl Lack {
+    fn cure(&self) -> String {
+        format!(
+            "give the token and its user {} at {}: add it to their role, or run `pveum acl modify {} --tokens \
+             'USER@REALM!TOKEN' --roles ROLE` and the same with `--users`",
+            self.privileges.join(" or "),
+            self.path,
+            self.path
+        )
     }
+}
 
-    #[test]
-    fn tasks_fail_for_reasons() {
-        use Class::{Conflict, Gone, Invalid, Transient};
-        for (text, class) in [
-            ("VM is locked (clone)", Transient),
-            ("Configuration file 'nodes/pve1/qemu-server/4711.conf' does not exist", Gone),
-            ("bridge 'vmbr0' does not exist", Invalid),
-            ("refusing to override existing file '/var/lib/vz/import/x.qcow2'", Conflict),
-            ("download failed: exit code 8", Gone),
-            ("download failed: received interrupt", Transient),
-            ("shrinking disks is not supported", Invalid),
-            ("unexpected status", Transient),
-            ("VM quit/powerdown failed - got timeout", Transient),
-            (
-                "base volume 'local:700/base-700-disk-0.qcow2' is still in use by linked cloned",
-                Conflict,
-            ),
-        ] {
-            assert_eq!(task(text).class, class, "{text}");
-        }
-    }
+/// The privilege that a refusal names, if it names one.
+#[must_use]
+pub fn denied(text: &str) -> Option<Lack> {
+    let (_, rest) = text.split_once("Permission check failed (")?;
+    let (path, privileges) = rest.split_once(')')?.0.split_once(", ")?;
+    path.starts_with('/').then(|| Lack {
+        path: path.to_owned(),
+        privileges: privileges.split('|').map(str::to_owned).collect(),
+    })
+}
+
+fn words(text: &str) -> Option<Meaning> {
+    ROWS.iter().find(|row| row.parts.iter().all(|part| text.contains(part))).map(|row| row.meaning)
 }

@@ -6,9 +6,10 @@ use serde_json::Value;
 use super::create::random_uuid;
 use super::drive::{is_drive, volume_of};
 use super::form::Parameters;
+use super::privilege::{may_change_drives, may_configure, may_use_devices};
 use super::property::{Property, bytes, size};
 use super::reply::{Answer, Refusal};
-use super::schema::{OPTIONS, RESIZE, UPDATE_EXTRA, option_kind, verify};
+use super::schema::schema;
 use super::task::Work;
 use super::value::{CARDS, normal_tags};
 use super::{Proxmox, Request, Turn};
@@ -29,10 +30,7 @@ pub(super) fn only_root(options: &Parameters) -> Result<(), Refusal> {
     if options.get("skiplock").is_some_and(|text| text == "1") {
         return Err(Refusal::parameter("skiplock", "Only root may use this option."));
     }
-    match ["args", "lock"].iter().find(|name| options.contains_key(**name)) {
-        Some(name) => Err(Refusal::failed(format!("only root can set '{name}' config"))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// An option as Proxmox keeps it.
@@ -43,7 +41,7 @@ pub(super) fn normalise(turn: &mut Turn<'_>, name: &str, value: &str) -> String 
     if name == "vmgenid" && value == "1" {
         return random_uuid(turn);
     }
-    if name.starts_with("net") && option_kind(name).is_some() {
+    if name.starts_with("net") && schema().option(name).is_some() {
         return card(turn, value).unwrap_or_else(|| value.to_owned());
     }
     value.to_owned()
@@ -73,30 +71,38 @@ impl Proxmox {
         turn: &mut Turn<'_>,
         request: &Request,
         vmid: u32,
+        later: bool,
     ) -> Result<Answer, Refusal> {
-        verify(&request.parameters, &[UPDATE_EXTRA, OPTIONS])?;
         let mut set = request.parameters.clone();
         only_root(&set)?;
         let deleted = set.remove("delete").unwrap_or_default();
         let digest = set.remove("digest");
-        set.remove("force");
-        set.remove("skiplock");
+        for name in ["background_delay", "force", "node", "revert", "skiplock", "vmid"] {
+            set.remove(name);
+        }
         let delete: Vec<String> =
             deleted.split([',', ' ', ';']).filter(|n| !n.is_empty()).map(str::to_owned).collect();
         if set.is_empty() && delete.is_empty() {
             return Err(Refusal::failed("no options specified"));
         }
-        if let Some(name) = delete.iter().find(|name| option_kind(name).is_none()) {
+        if let Some(name) = delete.iter().find(|name| schema().option(name).is_none()) {
             return Err(Refusal::parameter("delete", format!("unknown option '{name}'")));
         }
-        self.check_drives(&set)?;
+        let caller = &request.caller;
+        self.check_drives(caller, vmid, &set)?;
+        may_configure(caller, vmid, delete.iter().chain(set.keys()))?;
+        may_use_devices(caller, vmid, &set, "modify")?;
+        Self::check_imports(&set)?;
         let guest = self.guest(vmid).map_err(Refusal::failed)?;
+        may_change_drives(caller, vmid, &set)?;
+        let gone = delete.iter().map(|n| (n.clone(), guest.option(n).unwrap_or("").to_owned()));
+        may_change_drives(caller, vmid, &gone.collect())?;
         if digest.is_some_and(|digest| digest != guest.digest()) {
             return Err(Refusal::failed("checksum mismatch (file change by other user?)"));
         }
         self.unlocked(vmid).map_err(Refusal::failed)?;
         let change = Change { set, delete };
-        if request.method == "POST" {
+        if later {
             return Ok(self.begin(turn, request, Work::Configure { vmid, change }));
         }
         // A refused call must leave no trace, not even in the dice: it is not logged.
@@ -191,7 +197,6 @@ impl Proxmox {
         request: &Request,
         vmid: u32,
     ) -> Result<Answer, Refusal> {
-        verify(&request.parameters, &[RESIZE])?;
         only_root(&request.parameters)?;
         let guest = self.guest(vmid).map_err(Refusal::failed)?;
         let value = |name: &str| request.parameters.get(name).cloned();

@@ -4,9 +4,9 @@ use super::config::normalise;
 use super::drive::is_drive;
 use super::form::Parameters;
 use super::guest::Guest;
+use super::privilege::{may_configure, may_use_devices};
 use super::property::Property;
 use super::reply::{Answer, Refusal};
-use super::schema::{CREATE_EXTRA, OPTIONS, verify};
 use super::task::Work;
 use super::{Proxmox, Request, Turn, seconds};
 
@@ -20,17 +20,27 @@ impl Proxmox {
         turn: &mut Turn<'_>,
         request: &Request,
     ) -> Result<Answer, Refusal> {
-        verify(&request.parameters, &[CREATE_EXTRA, OPTIONS])?;
         let mut options = request.parameters.clone();
+        options.remove("node");
         let vmid = options.remove("vmid").and_then(|text| text.parse().ok()).unwrap_or_default();
+        let start = options.remove("start").is_some_and(|text| text == "1");
         if let Some(pool) = options.remove("pool") {
             return Err(Refusal::denied(&format!("pool '{pool}' does not exist")));
         }
-        if !request.caller.may("VM.Allocate") {
+        let caller = &request.caller;
+        if let Some(storage) = options.remove("storage") {
+            caller.need(&format!("/storage/{storage}"), "Datastore.AllocateSpace")?;
+        }
+        if !caller.may(&format!("/vms/{vmid}"), "VM.Allocate") {
             return Err(Refusal::denied(""));
         }
-        super::config::only_root(&options)?;
-        self.check_drives(&options)?;
+        if options.contains_key("archive") {
+            return Err(Refusal::failed("there are no backups here"));
+        }
+        self.check_drives(caller, vmid, &options)?;
+        may_configure(caller, vmid, options.keys())?;
+        may_use_devices(caller, vmid, &options, "set")?;
+        Self::check_imports(&options)?;
         self.overtake(vmid);
         if let Some(there) = self.guests.get(&vmid) {
             let sort = if there.container { "CT" } else { "VM" };
@@ -39,9 +49,6 @@ impl Proxmox {
                 there.node.as_ref().unwrap_or(&self.node)
             )));
         }
-        let start = options.remove("start").is_some_and(|text| text == "1");
-        options.remove("storage");
-        options.remove("unique");
         // The real one too writes nothing but the lock: who owns the guest shows only when the task has ended.
         let lock = Parameters::from([("lock".to_owned(), "create".to_owned())]);
         let maker = self.forked + 1;

@@ -2,6 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::reply::{Answer, Refusal};
@@ -35,10 +36,6 @@ impl Proxmox {
     ) -> Result<Answer, Refusal> {
         let value = |name: &str| request.parameters.get(name).cloned();
         let checksum = value("checksum");
-        if checksum.is_some() && value("checksum-algorithm").is_none() {
-            let words = "missing property required by 'checksum'";
-            return Err(Refusal::parameter("checksum-algorithm", words));
-        }
         let content = value("content").unwrap_or_default();
         if !self.storage(storage)?.content.contains(&content) {
             let words =
@@ -58,6 +55,15 @@ impl Proxmox {
         let url = value("url").unwrap_or_default();
         let download = Download { storage: storage.to_owned(), content, filename, url, checksum };
         Ok(self.begin(turn, request, Work::Download(download)))
+    }
+
+    /// `GET /nodes/N/query-url-metadata`.
+    pub(super) fn url_metadata(request: &Request) -> Result<Answer, Refusal> {
+        let url = request.parameters.get("url").cloned().unwrap_or_default();
+        reachable(&url).map_err(|_| Refusal::failed("invalid server response: '404 Not Found'"))?;
+        let filename = url.rsplit('/').next().unwrap_or_default();
+        let kind = "application/octet-stream";
+        Ok(Answer::read(json!({"filename": filename, "mimetype": kind, "size": IMAGE_FILE})))
     }
 
     /// What keeps a download from ending well, as far as can be told without its bytes.
@@ -133,7 +139,7 @@ impl Download {
 }
 
 /// The check sum of what is behind an address of the factory.
-fn sum(url: &str) -> String {
+pub(super) fn sum(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let path = rest.find('/').map_or("", |at| &rest[at..]);
     hex::encode(Sha256::digest(image_bytes(path)))

@@ -1,9 +1,10 @@
 //! Drives of a guest: the volume that each one names is made, imported, found or let go here.
 
+use super::access::Caller;
 use super::form::Parameters;
 use super::property::{Property, bytes, size};
 use super::reply::Refusal;
-use super::schema::{Kind, option_kind};
+use super::schema::schema;
 use super::storage::{StorageKind, Volume};
 use super::{Proxmox, Turn};
 
@@ -27,7 +28,7 @@ pub(super) enum Origin {
 
 /// Whether an option of a guest is a drive.
 pub(super) fn is_drive(option: &str) -> bool {
-    matches!(option_kind(option), Some(Kind::Drive))
+    schema().is_drive(option)
 }
 
 /// The volume that a drive's text in a config names.
@@ -39,6 +40,9 @@ pub(super) fn volume_of(text: &str) -> Option<String> {
 /// Reads where the volume of a drive comes from.
 fn origin(property: &Property) -> Origin {
     let file = property.default.clone().unwrap_or_default();
+    if file.starts_with('/') {
+        return Origin::Existing(file);
+    }
     let Some((storage, rest)) = file.split_once(':') else { return Origin::Empty };
     let storage = storage.to_owned();
     if let Some(from) = property.options.get("import-from") {
@@ -54,27 +58,31 @@ fn origin(property: &Property) -> Origin {
 }
 
 impl Proxmox {
-    /// Checks what can be known about the drives of a request before a task starts.
-    pub(super) fn check_drives(&self, options: &Parameters) -> Result<(), Refusal> {
+    /// Checks what can be known about the drives of a request before a task starts: rights first, then names.
+    pub(super) fn check_drives(
+        &self,
+        caller: &Caller,
+        vmid: u32,
+        options: &Parameters,
+    ) -> Result<(), Refusal> {
         for (option, text) in options.iter().filter(|(option, _)| is_drive(option)) {
             let property = Property::parse(text, Some("file"))
                 .map_err(|words| Refusal::parameter(option, words))?;
             let storage = match origin(&property) {
-                Origin::Existing(volid) if !self.volumes.contains_key(&volid) => {
-                    return Err(Refusal::failed(format!("volume '{volid}' does not exist")));
+                Origin::Existing(volid) => {
+                    self.check_volume(caller, vmid, &volid)?;
+                    continue;
                 }
-                Origin::Empty | Origin::Existing(_) => continue,
-                Origin::Import { from, .. } if from.starts_with('/') => {
-                    return Err(Refusal::failed(
-                        "Only root can pass arbitrary filesystem paths. at \
-                         /usr/share/perl5/PVE/Storage.pm line 651.",
-                    ));
-                }
+                Origin::Empty | Origin::CloudInit { .. } => continue,
                 Origin::Import { storage, from } => {
-                    self.storage(from.split(':').next().unwrap_or_default())?;
+                    caller.need(&format!("/storage/{storage}"), "Datastore.AllocateSpace")?;
+                    self.check_source(caller, vmid, &from)?;
                     storage
                 }
-                Origin::New { storage, .. } | Origin::CloudInit { storage } => storage,
+                Origin::New { storage, .. } => {
+                    caller.need(&format!("/storage/{storage}"), "Datastore.AllocateSpace")?;
+                    storage
+                }
             };
             if !self.storage(&storage)?.content.contains("images") {
                 let words = format!("storage '{storage}' does not support vm images");
@@ -82,6 +90,55 @@ impl Proxmox {
             }
         }
         Ok(())
+    }
+
+    /// Refuses imports into anything but a new volume without a size, after all rights were checked.
+    pub(super) fn check_imports(options: &Parameters) -> Result<(), Refusal> {
+        for (option, text) in options.iter().filter(|(option, _)| is_drive(option)) {
+            let Ok(property) = Property::parse(text, Some("file")) else { continue };
+            let new = property.default.as_ref().and_then(|file| file.split_once(':'));
+            if property.options.contains_key("import-from") && new.is_none_or(|(_, n)| n != "0") {
+                let words = "'import-from' requires special syntax - use <storage \
+                             ID>:0,import-from=<source>";
+                return Err(Refusal::parameter(option, words));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody may use a volume that is there already.
+    fn check_volume(&self, caller: &Caller, vmid: u32, volid: &str) -> Result<(), Refusal> {
+        let Some((storage, name)) = volid.split_once(':') else {
+            return Err(Refusal::failed(
+                "Only root can pass arbitrary filesystem paths. at \
+                 /usr/share/perl5/PVE/Storage.pm line 651.",
+            ));
+        };
+        let kind = self.storage(storage)?.kind;
+        if kind == StorageKind::Dir && !name.contains('/') {
+            let words = format!("unable to parse directory volume name '{name}'");
+            return Err(Refusal::failed(words));
+        }
+        if kind == StorageKind::LvmThin && !name.starts_with("vm-") && !name.starts_with("base-") {
+            return Err(Refusal::failed(format!("unable to parse lvm volume name '{name}'")));
+        }
+        let path = format!("/storage/{storage}");
+        let own = self.volumes.get(volid).is_some_and(|volume| volume.vmid == Some(vmid));
+        if own || caller.may(&path, "Datastore.Allocate") {
+            return Ok(());
+        }
+        if ["iso/", "import/", "vztmpl/"].iter().any(|kind| name.starts_with(kind)) {
+            return caller.need_any(&path, &["Datastore.AllocateSpace", "Datastore.Audit"]);
+        }
+        caller.need(&path, "Datastore.Allocate")
+    }
+
+    /// Whether somebody may make a disk from this.
+    fn check_source(&self, caller: &Caller, vmid: u32, from: &str) -> Result<(), Refusal> {
+        match self.volumes.get(from).and_then(|volume| volume.vmid) {
+            Some(owner) => caller.need(&format!("/vms/{owner}"), "VM.Clone"),
+            None => self.check_volume(caller, vmid, from),
+        }
     }
 
     /// Makes the volume of one drive and gives the drive's text for the config. The log gets what was done.

@@ -57,11 +57,18 @@ fn json(body: &[u8]) -> Result<Parameters, Refusal> {
     if body.is_empty() {
         return Ok(Parameters::new());
     }
-    let malformed = || Refusal::Plain {
-        status: 500,
-        text: "malformed JSON string, neither tag, array, object, number, string or atom, at \
-               character offset 0"
-            .to_owned(),
+    let malformed = || {
+        let text = String::from_utf8_lossy(body);
+        let words = match text.strip_prefix('{') {
+            Some(rest) => format!("'\"' expected, at character offset 1 (before \"{rest}\")"),
+            None => {
+                "malformed JSON string, neither tag, array, object, number, string or atom, at \
+                     character offset 0"
+                    .to_owned()
+            }
+        };
+        let text = format!("{words} at /usr/share/perl5/PVE/APIServer/AnyEvent.pm line 934.");
+        Refusal::Plain { status: 500, text }
     };
     let Ok(Value::Object(object)) = serde_json::from_slice(body) else { return Err(malformed()) };
     let mut found = Parameters::new();

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::drive::{is_drive, volume_of};
 use super::property::Property;
 use super::reply::{Answer, Refusal};
-use super::schema::{Kind, option_kind};
+use super::schema::schema;
 use super::{Proxmox, Request};
 use crate::turn::VmFacts;
 
@@ -142,7 +142,7 @@ impl Proxmox {
             .guests
             .iter()
             .filter(|(_, guest)| guest.container == containers && guest.node.is_none())
-            .filter(|_| request.caller.may("VM.Audit"))
+            .filter(|(vmid, _)| request.caller.may(&format!("/vms/{vmid}"), "VM.Audit"))
             .map(|(vmid, guest)| {
                 let mut shown = self.shown_guest(*vmid, guest, now);
                 if containers {
@@ -161,14 +161,20 @@ impl Proxmox {
         let kind = request.parameters.get("type").map(String::as_str);
         let mut listed = Vec::new();
         if kind.is_none_or(|kind| kind == "node") {
-            listed.extend(self.shown_nodes(now));
+            listed.extend(self.shown_nodes(request, now).into_iter().map(|mut node| {
+                node["cgroup-mode"] = json!(2);
+                node
+            }));
         }
-        if kind.is_none_or(|kind| kind == "vm") && request.caller.may("VM.Audit") {
-            for (vmid, guest) in &self.guests {
+        if kind.is_none_or(|kind| kind == "vm") {
+            let seen = |vmid: &u32| request.caller.may(&format!("/vms/{vmid}"), "VM.Audit");
+            for (vmid, guest) in self.guests.iter().filter(|(vmid, _)| seen(vmid)) {
                 let mut shown = self.shown_guest(*vmid, guest, now);
                 let sort = if guest.container { "lxc" } else { "qemu" };
                 let cores = shown.remove("cpus").unwrap_or(json!(1));
                 shown.insert("maxcpu".to_owned(), cores);
+                shown.insert("diskread".to_owned(), json!(0));
+                shown.insert("diskwrite".to_owned(), json!(0));
                 shown.insert("id".to_owned(), json!(format!("{sort}/{vmid}")));
                 shown.insert("type".to_owned(), json!(sort));
                 shown.insert("node".to_owned(), json!(guest.node.as_ref().unwrap_or(&self.node)));
@@ -176,8 +182,9 @@ impl Proxmox {
                 listed.push(Value::Object(shown));
             }
         }
-        if kind.is_none_or(|kind| kind == "storage") && request.caller.may("Datastore.Audit") {
-            for (name, storage) in &self.storages {
+        if kind.is_none_or(|kind| kind == "storage") {
+            let seen = |name: &str| request.caller.sees_storage(name);
+            for (name, storage) in self.storages.iter().filter(|(name, _)| seen(name)) {
                 listed.push(json!({
                     "id": format!("storage/{}/{name}", self.node),
                     "type": "storage",
@@ -307,14 +314,12 @@ fn address(guest: &Guest) -> Option<Ipv4Addr> {
 }
 
 /// Options that are numbers in the schema come as numbers, the rest as text.
-fn shown_option(name: &str, value: &str) -> Value {
+pub(super) fn shown_option(name: &str, value: &str) -> Value {
     if name == "cipassword" {
         return json!("**********");
     }
-    match option_kind(name) {
-        Some(Kind::Integer(..) | Kind::Boolean) => {
-            value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number))
-        }
-        _ => json!(value),
+    if schema().option(name).is_some_and(super::schema::Property::is_numeric) {
+        return value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
     }
+    json!(value)
 }

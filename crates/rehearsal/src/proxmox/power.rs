@@ -3,9 +3,9 @@
 use super::drive::volume_of;
 use super::property::Property;
 use super::reply::{Answer, Refusal};
-use super::schema::{DESTROY, SHUTDOWN, START, STOP, verify};
 use super::task::Work;
-use super::{Proxmox, Request, Turn};
+use super::{Effect, Proxmox, Request, Turn};
+use crate::durations::Process;
 use crate::turn::Signal;
 
 /// How long a shutdown waits for a guest that does not listen, in seconds.
@@ -20,12 +20,6 @@ impl Proxmox {
         (vmid, verb): (u32, &str),
     ) -> Result<Answer, Refusal> {
         let given = &request.parameters;
-        let table = match verb {
-            "start" => START,
-            "stop" => STOP,
-            _ => SHUTDOWN,
-        };
-        verify(given, &[table])?;
         super::config::only_root(given)?;
         let work = match verb {
             "start" => Work::Start { vmid },
@@ -40,6 +34,43 @@ impl Proxmox {
             },
         };
         Ok(self.begin(turn, request, work))
+    }
+
+    /// `POST /nodes/N/qemu/ID/status/reboot`.
+    pub(super) fn reboot(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Request,
+        vmid: u32,
+    ) -> Result<Answer, Refusal> {
+        let Some(guest) = self.guests.get(&vmid).filter(|guest| !guest.container) else {
+            let node = &self.node;
+            let words = format!("unable to find configuration file for VM {vmid} on node '{node}'");
+            return Err(Refusal::failed(words));
+        };
+        if guest.running.is_none() {
+            return Err(Refusal::failed(format!("VM {vmid} not running")));
+        }
+        Ok(self.begin(turn, request, Work::Reboot { vmid }))
+    }
+
+    /// Switches a guest off and leaves it to a daemon to start it again: between the two it is off, and a stop
+    /// then changes nothing.
+    pub(super) fn finish_reboot(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<(), String> {
+        let maker = self.guest(vmid)?.maker;
+        self.finish_stop(turn, vmid)?;
+        let delay = turn.draw(Process::VmStart, &vmid);
+        turn.after(delay, Effect::Restarts { vmid, maker });
+        Ok(())
+    }
+
+    /// Starts a guest that was rebooted, if it is still that guest.
+    pub(super) fn restart(&mut self, turn: &mut Turn<'_>, vmid: u32, maker: u64) {
+        let same = self.guests.get(&vmid).is_some_and(|guest| guest.maker == maker);
+        if same && self.judge_start(vmid).is_ok() {
+            // What stands in its way was just judged.
+            drop(self.finish_start(turn, vmid));
+        }
     }
 
     /// How long a guest that has nothing to listen with keeps a shutdown waiting, in milliseconds.
@@ -64,6 +95,13 @@ impl Proxmox {
                 && let Some(volid) = volume_of(text).filter(|id| !self.volumes.contains_key(id))
             {
                 return Err(format!("volume '{volid}' does not exist"));
+            }
+            if name == "cicustom" {
+                let parts = Property::parse(text, None).map(|found| found.options);
+                let missing = |volid: &String| !self.volumes.contains_key(volid);
+                if let Some(volid) = parts.unwrap_or_default().into_values().find(missing) {
+                    return Err(format!("volume '{volid}' does not exist"));
+                }
             }
             let bridge = Property::parse(text, Some("model"))
                 .ok()
@@ -129,7 +167,6 @@ impl Proxmox {
         vmid: u32,
     ) -> Result<Answer, Refusal> {
         let given = &request.parameters;
-        verify(given, &[DESTROY])?;
         super::config::only_root(given)?;
         self.removable(vmid).map_err(Refusal::failed)?;
         let yes = |name: &str| given.get(name).is_some_and(|text| text == "1");

@@ -46,35 +46,12 @@ impl Property {
         }
     }
 
-    /// Refuses every key that is not listed.
-    ///
-    /// # Errors
-    /// What Proxmox says about the first unknown key.
-    pub(super) fn only(&self, option: &str, known: &[&str]) -> Result<(), String> {
-        for key in self.options.keys() {
-            if !known.contains(&key.as_str()) {
-                return Err(format_error(
-                    option,
-                    key,
-                    "property is not defined in schema and the schema does not allow additional \
-                     properties",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Puts it together: the default first, the others by name.
     pub(super) fn text(&self) -> String {
         let mut pieces: Vec<String> = self.default.iter().cloned().collect();
         pieces.extend(self.options.iter().map(|(key, value)| format!("{key}={value}")));
         pieces.join(",")
     }
-}
-
-/// The words for a piece of a property string that is wrong.
-pub(super) fn format_error(option: &str, key: &str, text: &str) -> String {
-    format!("invalid format - format error\n{option}.{key}: {text}\n")
 }
 
 fn duplicate(key: &str) -> String {

@@ -1,306 +1,317 @@
-//! The parameters of each call that is served, and what Proxmox says about wrong ones.
+//! The published schema of the calls that are served: who may, with which parameters, and what is said about wrong ones.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::form::Parameters;
+use super::format;
+use super::pattern::fits;
 use super::reply::Refusal;
-use super::value;
 
-/// One parameter of a call.
-pub(super) struct Parameter {
-    name: &'static str,
-    kind: Kind,
+const TEXT: &str = include_str!("schema.json");
+
+/// The words for a parameter that no schema knows.
+const UNKNOWN: &str =
+    "property is not defined in schema and the schema does not allow additional properties";
+
+/// All of it.
+#[derive(Deserialize)]
+pub(super) struct Schema {
+    /// Property strings by name.
+    formats: BTreeMap<String, Properties>,
+    /// The options of a guest, as they stand in its config.
+    options: Properties,
+    operations: Vec<Operation>,
+}
+
+type Properties = BTreeMap<String, Property>;
+
+/// One call.
+#[derive(Deserialize)]
+pub(super) struct Operation {
+    pub(super) method: String,
+    /// The path with the names of its parameters in braces.
+    pub(super) path: String,
+    parameters: Properties,
+    /// Whether it takes a guest's options too.
+    #[serde(default)]
+    options: bool,
+    /// The privileges it needs, as the schema writes them.
+    #[serde(default)]
+    pub(super) check: Value,
+    /// Whether tokens may not call it at all.
+    #[serde(default)]
+    pub(super) closed: bool,
+}
+
+/// One parameter, option, or piece of a property string.
+#[derive(Deserialize)]
+pub(super) struct Property {
+    #[serde(default)]
     required: bool,
+    #[serde(default)]
+    r#type: Kind,
+    format: Option<String>,
+    #[serde(default)]
+    r#enum: Vec<String>,
+    pattern: Option<String>,
+    requires: Option<String>,
+    #[serde(rename = "maxLength")]
+    longest: Option<usize>,
+    minimum: Option<i64>,
+    maximum: Option<i64>,
+    #[serde(default)]
+    default_key: bool,
     /// How many there may be of an indexed one (`scsi0`, `scsi1`, …).
     count: Option<u32>,
+    /// In a property string, the key that is meant.
+    alias: Option<String>,
+    /// The key whose value is the name that was written.
+    #[serde(rename = "keyAlias")]
+    key_alias: Option<String>,
 }
 
-/// What a parameter holds.
-#[derive(Clone, Copy)]
+/// The type of a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
-    /// Any text.
-    Text,
-    /// `0` or `1`.
+    #[default]
+    String,
+    Integer,
+    Number,
     Boolean,
-    /// A whole number not below the first and not above the second.
-    Integer(i64, i64),
-    /// The number of a guest.
-    VmId,
-    /// One of these.
-    OneOf(&'static [&'static str]),
-    /// A drive: where its volume comes from, and its options.
-    Drive,
-    /// Text that a function judges; it is given the parameter's name too.
-    Judged(fn(&str, &str) -> Result<(), String>),
 }
 
-const NO_LIMIT: i64 = i64::MAX;
-
-const fn needed(name: &'static str, kind: Kind) -> Parameter {
-    Parameter { name, kind, required: true, count: None }
+/// The schema, read once.
+pub(super) fn schema() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| serde_json::from_str(TEXT).expect("the schema's file is part of castle"))
 }
 
-const fn may(name: &'static str, kind: Kind) -> Parameter {
-    Parameter { name, kind, required: false, count: None }
-}
+impl Schema {
+    /// The call with this method and path, and the values of the path's parameters.
+    pub(super) fn find(
+        &self,
+        method: &str,
+        segments: &[String],
+    ) -> Option<(&Operation, Parameters)> {
+        self.operations
+            .iter()
+            .filter(|operation| operation.method == method)
+            .find_map(|operation| Some((operation, operation.parameters_in(segments)?)))
+    }
 
-const fn many(name: &'static str, count: u32, kind: Kind) -> Parameter {
-    Parameter { name, kind, required: false, count: Some(count) }
-}
+    /// An option of a guest by its full name.
+    pub(super) fn option(&self, name: &str) -> Option<&Property> {
+        find(&self.options, name)
+    }
 
-/// For calls without parameters.
-pub(super) const NOTHING: &[Parameter] = &[];
-/// `GET /cluster/resources`.
-pub(super) const RESOURCES: &[Parameter] =
-    &[may("type", Kind::OneOf(&["vm", "storage", "node", "sdn"]))];
-/// `GET /cluster/nextid`.
-pub(super) const NEXT_ID: &[Parameter] = &[may("vmid", Kind::VmId)];
-/// `GET /access/permissions`.
-pub(super) const PERMISSIONS: &[Parameter] = &[may("path", Kind::Text), may("userid", Kind::Text)];
-/// `GET /nodes/N/network`.
-pub(super) const NETWORK: &[Parameter] = &[may(
-    "type",
-    Kind::OneOf(&[
-        "bridge",
-        "bond",
-        "eth",
-        "alias",
-        "vlan",
-        "fabric",
-        "OVSBridge",
-        "OVSBond",
-        "OVSPort",
-        "OVSIntPort",
-        "vnet",
-        "any_bridge",
-        "any_local_bridge",
-        "include_sdn",
-    ]),
-)];
-/// `GET /nodes/N/qemu`.
-pub(super) const GUESTS: &[Parameter] = &[may("full", Kind::Boolean)];
-/// `GET /nodes/N/storage`.
-pub(super) const STORAGES: &[Parameter] = &[
-    may("content", Kind::Text),
-    may("enabled", Kind::Boolean),
-    may("format", Kind::Boolean),
-    may("storage", Kind::Text),
-    may("target", Kind::Text),
-];
-/// `GET /nodes/N/storage/S/content`.
-pub(super) const CONTENT: &[Parameter] = &[may("content", Kind::Text), may("vmid", Kind::VmId)];
-/// `DELETE /nodes/N/storage/S/content/V`.
-pub(super) const DELETE_VOLUME: &[Parameter] = &[may("delay", Kind::Integer(1, 30))];
-/// `POST /nodes/N/storage/S/download-url`.
-pub(super) const DOWNLOAD: &[Parameter] = &[
-    needed("url", Kind::Judged(value::url)),
-    needed("content", Kind::OneOf(&["iso", "vztmpl", "import"])),
-    needed("filename", Kind::Text),
-    may("checksum", Kind::Text),
-    may(
-        "checksum-algorithm",
-        Kind::OneOf(&["md5", "sha1", "sha224", "sha256", "sha384", "sha512"]),
-    ),
-    may("compression", Kind::Text),
-    may("verify-certificates", Kind::Boolean),
-];
-/// `GET /nodes/N/qemu/ID/config`.
-pub(super) const CONFIG: &[Parameter] =
-    &[may("current", Kind::Boolean), may("snapshot", Kind::Text)];
-/// `POST /nodes/N/qemu/ID/status/start`.
-pub(super) const START: &[Parameter] = &[
-    may("skiplock", Kind::Boolean),
-    may("timeout", Kind::Integer(0, NO_LIMIT)),
-    may("machine", Kind::Text),
-    may("force-cpu", Kind::Text),
-];
-/// `POST /nodes/N/qemu/ID/status/stop`.
-pub(super) const STOP: &[Parameter] = &[
-    may("skiplock", Kind::Boolean),
-    may("timeout", Kind::Integer(0, NO_LIMIT)),
-    may("keepActive", Kind::Boolean),
-    may("overrule-shutdown", Kind::Boolean),
-];
-/// `POST /nodes/N/qemu/ID/status/shutdown`.
-pub(super) const SHUTDOWN: &[Parameter] = &[
-    may("skiplock", Kind::Boolean),
-    may("timeout", Kind::Integer(0, NO_LIMIT)),
-    may("forceStop", Kind::Boolean),
-    may("keepActive", Kind::Boolean),
-];
-/// `PUT /nodes/N/qemu/ID/resize`.
-pub(super) const RESIZE: &[Parameter] = &[
-    needed("disk", Kind::Judged(value::disk_name)),
-    needed("size", Kind::Judged(value::new_size)),
-    may("digest", Kind::Text),
-    may("skiplock", Kind::Boolean),
-];
-/// `DELETE /nodes/N/qemu/ID`.
-pub(super) const DESTROY: &[Parameter] = &[
-    may("purge", Kind::Boolean),
-    may("destroy-unreferenced-disks", Kind::Boolean),
-    may("skiplock", Kind::Boolean),
-];
-/// `GET /nodes/N/tasks`.
-pub(super) const TASKS: &[Parameter] = &[
-    may("errors", Kind::Boolean),
-    may("limit", Kind::Integer(0, NO_LIMIT)),
-    may("start", Kind::Integer(0, NO_LIMIT)),
-    may("source", Kind::OneOf(&["archive", "active", "all"])),
-    may("typefilter", Kind::Text),
-    may("userfilter", Kind::Text),
-    may("vmid", Kind::VmId),
-];
-/// `GET /nodes/N/tasks/UPID/log`.
-pub(super) const TASK_LOG: &[Parameter] =
-    &[may("limit", Kind::Integer(0, NO_LIMIT)), may("start", Kind::Integer(0, NO_LIMIT))];
-/// What a create has beyond a guest's options.
-pub(super) const CREATE_EXTRA: &[Parameter] = &[
-    needed("vmid", Kind::VmId),
-    may("pool", Kind::Text),
-    may("storage", Kind::Text),
-    may("start", Kind::Boolean),
-    may("unique", Kind::Boolean),
-];
-/// What a change of config has beyond a guest's options.
-pub(super) const UPDATE_EXTRA: &[Parameter] = &[
-    may("delete", Kind::Text),
-    may("digest", Kind::Text),
-    may("force", Kind::Boolean),
-    may("skiplock", Kind::Boolean),
-];
-/// The options of a guest, as they stand in its config.
-pub(super) const OPTIONS: &[Parameter] = &[
-    may("acpi", Kind::Boolean),
-    may("agent", Kind::Text),
-    may("args", Kind::Text),
-    may("balloon", Kind::Integer(0, NO_LIMIT)),
-    may("bios", Kind::OneOf(&["seabios", "ovmf"])),
-    may("boot", Kind::Judged(value::boot)),
-    may("cicustom", Kind::Text),
-    may("cipassword", Kind::Text),
-    may("citype", Kind::OneOf(&["configdrive2", "nocloud", "opennebula"])),
-    may("ciuser", Kind::Text),
-    may("cores", Kind::Integer(1, NO_LIMIT)),
-    may("cpu", Kind::Text),
-    may("cpuunits", Kind::Integer(1, 262_144)),
-    may("description", Kind::Text),
-    may("efidisk0", Kind::Drive),
-    may("hotplug", Kind::Text),
-    many("ide", 4, Kind::Drive),
-    many("ipconfig", 32, Kind::Judged(value::ip_config)),
-    may("kvm", Kind::Boolean),
-    may("lock", Kind::Text),
-    may("machine", Kind::Text),
-    may("memory", Kind::Judged(value::memory)),
-    may("name", Kind::Judged(value::dns_name)),
-    may("nameserver", Kind::Judged(value::addresses)),
-    many("net", 32, Kind::Judged(value::net)),
-    may("numa", Kind::Boolean),
-    may("onboot", Kind::Boolean),
-    may(
-        "ostype",
-        Kind::OneOf(&[
-            "other", "wxp", "w2k", "w2k3", "w2k8", "wvista", "win7", "win8", "win10", "win11",
-            "l24", "l26", "solaris",
-        ]),
-    ),
-    may("protection", Kind::Boolean),
-    may("rng0", Kind::Text),
-    many("sata", 6, Kind::Drive),
-    many("scsi", 31, Kind::Drive),
-    may(
-        "scsihw",
-        Kind::OneOf(&[
-            "lsi",
-            "lsi53c810",
-            "virtio-scsi-pci",
-            "virtio-scsi-single",
-            "megasas",
-            "pvscsi",
-        ]),
-    ),
-    may("searchdomain", Kind::Text),
-    many("serial", 4, Kind::Text),
-    may("smbios1", Kind::Judged(value::smbios)),
-    may("sockets", Kind::Integer(1, NO_LIMIT)),
-    may("sshkeys", Kind::Judged(value::url_encoded)),
-    may("startup", Kind::Text),
-    may("tablet", Kind::Boolean),
-    may("tags", Kind::Judged(value::tags)),
-    may("template", Kind::Boolean),
-    may("tpmstate0", Kind::Drive),
-    many("unused", 256, Kind::Text),
-    may("vga", Kind::Text),
-    many("virtio", 16, Kind::Drive),
-    may("vmgenid", Kind::Text),
-    may("watchdog", Kind::Text),
-];
+    /// Whether an option of a guest is a drive.
+    pub(super) fn is_drive(&self, name: &str) -> bool {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let drive = matches!(stem, "efidisk" | "ide" | "sata" | "scsi" | "tpmstate" | "virtio");
+        drive && self.option(name).is_some()
+    }
 
-/// Judges the parameters of a call by its tables, all at once.
-pub(super) fn verify(given: &Parameters, tables: &[&[Parameter]]) -> Result<(), Refusal> {
-    let mut errors = BTreeMap::new();
-    for (name, value) in given {
-        match find(name, tables) {
-            None => {
-                let text = "property is not defined in schema and the schema does not allow \
-                            additional properties";
-                errors.insert(name.clone(), text.to_owned());
+    #[cfg(test)]
+    pub(super) fn format_names(&self) -> std::collections::BTreeSet<&str> {
+        let calls = self.operations.iter().map(|operation| &operation.parameters);
+        let all = calls.chain([&self.options]).chain(self.formats.values());
+        let named = all.flat_map(|set| set.values().filter_map(|one| one.format.as_deref()));
+        named.filter(|name| !self.formats.contains_key(*name)).collect()
+    }
+
+    fn judge(&self, property: &Property, name: &str, value: &str) -> Result<(), String> {
+        property.r#type.judge(value)?;
+        if let Some(format) = &property.format {
+            let checked = match self.formats.get(format) {
+                Some(pieces) => self.judge_string(pieces, name, value),
+                None => format::check(format, value),
+            };
+            checked.map_err(|words| format!("invalid format - {words}"))?;
+        }
+        if property.pattern.as_ref().is_some_and(|pattern| !fits(pattern, value)) {
+            return Err("value does not match the regex pattern".to_owned());
+        }
+        if let Some(longest) = property.longest.filter(|longest| value.chars().count() > *longest) {
+            return Err(format!("value may only be {longest} characters long"));
+        }
+        property.judge_range(value)?;
+        if !property.r#enum.is_empty() && !property.r#enum.iter().any(|one| one == value) {
+            let listed = property.r#enum.join(", ");
+            return Err(format!(
+                "value '{value}' does not have a value in the enumeration '{listed}'"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Judges a property string such as `local:4,discard=on`.
+    fn judge_string(&self, pieces: &Properties, name: &str, value: &str) -> Result<(), String> {
+        let mut found = Parameters::new();
+        let default = pieces.iter().find(|(_, piece)| piece.default_key).map(|(key, _)| key);
+        for part in value.split(',').filter(|part| !part.trim().is_empty()) {
+            let (key, text) = match (part.split_once('='), default) {
+                (Some(("", _) | (_, "")), _) => {
+                    return Err("missing key in comma-separated list property\n".to_owned());
+                }
+                (Some((key, text)), _) => (key, text),
+                (None, Some(key)) => (key.as_str(), part),
+                (None, None) => {
+                    let words = "value without key, but schema does not define a default key\n";
+                    return Err(words.to_owned());
+                }
+            };
+            let key = resolve(pieces, key, &mut found)?;
+            let kind = pieces.get(key).map(|piece| piece.r#type);
+            let text = if kind == Some(Kind::Boolean) { boolean(text) } else { text };
+            if found.insert(key.to_owned(), text.to_owned()).is_some() {
+                return Err(format!("duplicate key in comma-separated list property: {key}\n"));
             }
-            Some(parameter) => {
-                if let Err(text) = judge(parameter.kind, name, value) {
-                    errors.insert(name.clone(), text);
+        }
+        let errors = self.judge_all(&[pieces], &found);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let lines = errors.iter().map(|(key, words)| format!("{name}.{key}: {words}\n"));
+        Err(format!("format error\n{}", lines.collect::<String>()))
+    }
+
+    fn judge_all(&self, sets: &[&Properties], given: &Parameters) -> BTreeMap<String, String> {
+        let mut errors = BTreeMap::new();
+        for (name, value) in given {
+            let Some(property) = sets.iter().find_map(|set| find(set, name)) else {
+                errors.insert(name.clone(), UNKNOWN.to_owned());
+                continue;
+            };
+            if let Err(words) = self.judge(property, name, value) {
+                errors.insert(name.clone(), words);
+            }
+            if let Some(other) = property.requires.as_ref().filter(|n| !given.contains_key(*n)) {
+                let words = format!("missing property required by '{name}'");
+                errors.insert(other.clone(), words);
+            }
+        }
+        for (name, property) in sets.iter().copied().flatten() {
+            if property.required && !given.contains_key(name) {
+                let words = "property is missing and it is not optional";
+                errors.insert(name.clone(), words.to_owned());
+            }
+        }
+        errors
+    }
+}
+
+impl Operation {
+    /// The values of the path's parameters, if a path is this one. A volume's name may hold slashes.
+    fn parameters_in(&self, segments: &[String]) -> Option<Parameters> {
+        let mut found = Parameters::new();
+        let wanted: Vec<&str> = self.path.split('/').skip(1).collect();
+        let mut given = segments.iter();
+        for (at, piece) in wanted.iter().enumerate() {
+            let Some(name) = piece.strip_prefix('{').and_then(|piece| piece.strip_suffix('}'))
+            else {
+                given.next().filter(|segment| segment == piece)?;
+                continue;
+            };
+            let mut value = given.next()?.clone();
+            if name == "volume" && at + 1 == wanted.len() {
+                for more in given.by_ref() {
+                    value = format!("{value}/{more}");
                 }
             }
+            found.insert(name.to_owned(), value);
         }
+        given.next().is_none().then_some(found)
     }
-    for parameter in tables.iter().copied().flatten() {
-        if parameter.required && !given.contains_key(parameter.name) {
-            let text = "property is missing and it is not optional";
-            errors.insert(parameter.name.to_owned(), text.to_owned());
+
+    /// Judges the parameters of a call, all at once.
+    pub(super) fn verify(&self, path: &Parameters, given: &Parameters) -> Result<(), Refusal> {
+        let conflict =
+            path.iter().find(|(name, value)| given.get(*name).is_some_and(|g| g != *value));
+        if let Some((name, _)) = conflict {
+            let words = "duplicate parameter (already defined in URI) with conflicting values!";
+            return Err(Refusal::parameter(name, words));
         }
+        let mut all = given.clone();
+        all.extend(path.clone());
+        let schema = schema();
+        let sets = [&self.parameters, &schema.options];
+        let errors = schema.judge_all(&sets[..=usize::from(self.options)], &all);
+        if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
     }
-    if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
 }
 
-/// The kind of a guest's option, by its full name.
-pub(super) fn option_kind(name: &str) -> Option<Kind> {
-    find(name, &[OPTIONS]).map(|parameter| parameter.kind)
+impl Property {
+    /// Whether it is shown as a number.
+    pub(super) fn is_numeric(&self) -> bool {
+        self.r#type != Kind::String
+    }
+
+    fn judge_range(&self, value: &str) -> Result<(), String> {
+        if self.r#type == Kind::String {
+            return Ok(());
+        }
+        // A number with a fraction is beyond a limit if its whole part is.
+        let number: i64 = value.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(i64::MAX);
+        if let Some(most) = self.maximum.filter(|most| number > *most) {
+            return Err(format!("value must have a maximum value of {most}"));
+        }
+        match self.minimum.filter(|least| number < *least) {
+            Some(least) => Err(format!("value must have a minimum value of {least}")),
+            None => Ok(()),
+        }
+    }
 }
 
-fn find<'a>(name: &str, tables: &[&'a [Parameter]]) -> Option<&'a Parameter> {
-    tables.iter().copied().flatten().find(|parameter| match parameter.count {
-        None => parameter.name == name,
-        Some(count) => name
-            .strip_prefix(parameter.name)
-            .filter(|rest| *rest == "0" || !rest.starts_with(['0', '+']))
-            .and_then(|rest| rest.parse::<u32>().ok())
-            .is_some_and(|index| index < count),
+impl Kind {
+    fn judge(self, value: &str) -> Result<(), String> {
+        let (name, fine) = match self {
+            Self::String => return Ok(()),
+            Self::Integer => ("integer", fits(r"[+-]?\d+", value)),
+            Self::Number => ("number", fits(r"[+-]?(\d+(\.\d*)?|\.\d+)", value)),
+            Self::Boolean => ("boolean", matches!(value, "0" | "1")),
+        };
+        if fine { Ok(()) } else { Err(format!("type check ('{name}') failed - got '{value}'")) }
+    }
+}
+
+/// The key that is meant by one in a property string; a model of a card is a key and a value at once.
+fn resolve<'a>(
+    pieces: &'a Properties,
+    key: &'a str,
+    found: &mut Parameters,
+) -> Result<&'a str, String> {
+    let Some(alias) = pieces.get(key).and_then(|piece| Some((piece, piece.alias.as_ref()?))) else {
+        return Ok(key);
+    };
+    if let Some(other) = &alias.0.key_alias
+        && found.insert(other.clone(), key.to_owned()).is_some()
+    {
+        return Err(format!("key alias '{other}' is already defined\n"));
+    }
+    Ok(alias.1)
+}
+
+/// Property strings know more words for yes and no than parameters do.
+fn boolean(text: &str) -> &str {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "true" => "1",
+        "0" | "off" | "no" | "false" => "0",
+        _ => text,
+    }
+}
+
+fn find<'a>(set: &'a Properties, name: &str) -> Option<&'a Property> {
+    let plain = set.get(name).filter(|property| property.count.is_none());
+    plain.or_else(|| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let index = &name[stem.len()..];
+        let property = set.get(stem)?;
+        let in_range = index.parse::<u32>().is_ok_and(|n| Some(n) < property.count);
+        (in_range && (index == "0" || !index.starts_with('0'))).then_some(property)
     })
-}
-
-fn judge(kind: Kind, name: &str, value: &str) -> Result<(), String> {
-    match kind {
-        Kind::Text => Ok(()),
-        Kind::Boolean if value == "0" || value == "1" => Ok(()),
-        Kind::Boolean => Err(format!("type check ('boolean') failed - got '{value}'")),
-        Kind::Integer(low, high) => {
-            let number = value::integer(value)?;
-            if number < low {
-                return Err(format!("value must have a minimum value of {low}"));
-            }
-            if number > high {
-                return Err(format!("value must have a maximum value of {high}"));
-            }
-            Ok(())
-        }
-        Kind::VmId => match value::integer(value)? {
-            100..=999_999_999 => Ok(()),
-            _ => Err("invalid format - value does not look like a valid VM ID\n".to_owned()),
-        },
-        Kind::OneOf(values) if values.contains(&value) => Ok(()),
-        Kind::OneOf(values) => Err(value::not_listed(value, values)),
-        Kind::Drive => value::drive(name, value),
-        Kind::Judged(judge) => judge(name, value),
-    }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::form::Parameters;
 use super::reply::{Answer, Refusal};
 use super::task::Work;
 use super::{Proxmox, Request, Turn, seconds};
@@ -149,9 +148,7 @@ impl Proxmox {
         let listed: Vec<Value> = self
             .storages
             .iter()
-            .filter(|(name, storage)| {
-                request.caller.may("Datastore.Audit") && wanted(name, storage)
-            })
+            .filter(|(name, storage)| request.caller.sees_storage(name) && wanted(name, storage))
             .map(|(name, storage)| {
                 let mut shown = self.shown_storage(name, storage);
                 shown["storage"] = json!(name);
@@ -190,18 +187,15 @@ impl Proxmox {
     }
 
     /// `GET /nodes/N/storage/S/content`.
-    pub(super) fn list_content(
-        &self,
-        name: &str,
-        parameters: &Parameters,
-    ) -> Result<Answer, Refusal> {
+    pub(super) fn list_content(&self, name: &str, request: &Request) -> Result<Answer, Refusal> {
         self.storage(name)?;
+        let parameters = &request.parameters;
         let vmid = parameters.get("vmid").and_then(|text| text.parse::<u32>().ok());
         let wanted = |volume: &Volume| {
             volume.storage == name
                 && parameters.get("content").is_none_or(|kind| *kind == volume.content)
-                // Files belong to nobody and are listed whoever is asked about.
-                && (vmid.is_none() || volume.vmid.is_none() || volume.vmid == vmid)
+                // Files to import belong to nobody and are listed whoever is asked about.
+                && (vmid.is_none() || volume.vmid == vmid || volume.content == "import")
         };
         let listed: Vec<Value> = self
             .volumes
@@ -227,6 +221,28 @@ impl Proxmox {
         Ok(Answer::read(json!(listed)))
     }
 
+    /// `GET /nodes/N/storage/S/content/V`.
+    pub(super) fn show_volume(
+        &self,
+        request: &Request,
+        (storage, volume): (&str, &str),
+    ) -> Result<Answer, Refusal> {
+        self.storage(storage)?;
+        let path = format!("/storage/{storage}");
+        request.caller.need_any(&path, &["Datastore.AllocateSpace", "Datastore.Audit"])?;
+        let volid = full_name(storage, volume);
+        let Some(found) = self.volumes.get(&volid) else {
+            let words = format!("volume_size_info on '{volid}' failed - no format");
+            return Err(Refusal::failed(words));
+        };
+        Ok(Answer::read(json!({
+            "path": self.path_of(&volid),
+            "format": found.format,
+            "size": found.capacity,
+            "used": found.used,
+        })))
+    }
+
     /// `DELETE /nodes/N/storage/S/content/V`.
     pub(super) fn delete_volume(
         &mut self,
@@ -235,8 +251,8 @@ impl Proxmox {
         (storage, volume): (&str, &str),
     ) -> Result<Answer, Refusal> {
         self.storage(storage)?;
-        let volid =
-            if volume.contains(':') { volume.to_owned() } else { format!("{storage}:{volume}") };
+        request.caller.need(&format!("/storage/{storage}"), "Datastore.Allocate")?;
+        let volid = full_name(storage, volume);
         if !volid.starts_with(&format!("{storage}:")) {
             let words = format!("storage ID missmatch ({storage} != {volid})");
             return Err(Refusal::failed(words));
@@ -248,4 +264,9 @@ impl Proxmox {
         }
         Ok(self.begin(turn, request, Work::DeleteVolume { storage: storage.to_owned(), volid }))
     }
+}
+
+/// The name of a volume with its storage, which may be left out.
+fn full_name(storage: &str, volume: &str) -> String {
+    if volume.contains(':') { volume.to_owned() } else { format!("{storage}:{volume}") }
 }

@@ -57,12 +57,18 @@ pub(super) enum Work {
     Stop { vmid: u32 },
     /// Asks it to switch itself off.
     Shutdown { vmid: u32, force: bool, timeout: u64 },
+    /// Switches it off and on.
+    Reboot { vmid: u32 },
     /// Grows a disk.
     Resize { vmid: u32, disk: String, size: String },
     /// Removes a guest.
     Destroy { vmid: u32, purge: bool, sweep: bool },
     /// Fetches a file.
     Download(Download),
+    /// Switches a container off.
+    StopContainer { vmid: u32 },
+    /// Removes a container.
+    DestroyContainer { vmid: u32 },
     /// Removes a volume.
     DeleteVolume { storage: String, volid: String },
 }
@@ -75,6 +81,9 @@ impl Work {
             Self::Start { .. } => "qmstart",
             Self::Stop { .. } => "qmstop",
             Self::Shutdown { .. } => "qmshutdown",
+            Self::Reboot { .. } => "qmreboot",
+            Self::StopContainer { .. } => "vzstop",
+            Self::DestroyContainer { .. } => "vzdestroy",
             Self::Resize { .. } => "resize",
             Self::Destroy { .. } => "qmdestroy",
             Self::Download(_) => "download",
@@ -89,6 +98,9 @@ impl Work {
             | Self::Start { vmid }
             | Self::Stop { vmid }
             | Self::Shutdown { vmid, .. }
+            | Self::Reboot { vmid }
+            | Self::StopContainer { vmid }
+            | Self::DestroyContainer { vmid }
             | Self::Resize { vmid, .. }
             | Self::Destroy { vmid, .. } => vmid.to_string(),
             Self::Download(download) => download.filename.clone(),
@@ -103,6 +115,9 @@ impl Work {
             | Self::Start { vmid }
             | Self::Stop { vmid }
             | Self::Shutdown { vmid, .. }
+            | Self::Reboot { vmid }
+            | Self::StopContainer { vmid }
+            | Self::DestroyContainer { vmid }
             | Self::Resize { vmid, .. }
             | Self::Destroy { vmid, .. } => Some(*vmid),
             Self::Create { .. } | Self::Download(_) | Self::DeleteVolume { .. } => None,
@@ -115,10 +130,10 @@ impl Work {
             Self::Create { .. } => Process::VmCreate,
             Self::Configure { .. } => Process::VmConfigure,
             Self::Start { .. } => Process::VmStart,
-            Self::Stop { .. } => Process::VmStop,
-            Self::Shutdown { .. } => Process::VmShutdown,
+            Self::Stop { .. } | Self::StopContainer { .. } => Process::VmStop,
+            Self::Shutdown { .. } | Self::Reboot { .. } => Process::VmShutdown,
             Self::Resize { .. } => Process::DiskResize,
-            Self::Destroy { .. } => Process::VmDestroy,
+            Self::Destroy { .. } | Self::DestroyContainer { .. } => Process::VmDestroy,
             Self::Download(_) => Process::ImageDownload,
             Self::DeleteVolume { .. } => Process::VolumeDelete,
         }
@@ -236,7 +251,12 @@ impl Proxmox {
                 .map_err(|text| format!("unable to create VM {vmid} - {text}")),
             Work::Configure { vmid, .. } => self.unlocked(*vmid).map(|_| ()),
             Work::Start { vmid } => self.judge_start(*vmid),
-            Work::Stop { vmid } | Work::Shutdown { vmid, .. } => self.guest(*vmid).map(|_| ()),
+            Work::Stop { vmid } | Work::Shutdown { vmid, .. } | Work::Reboot { vmid } => {
+                self.guest(*vmid).map(|_| ())
+            }
+            Work::StopContainer { vmid } | Work::DestroyContainer { vmid } => {
+                self.container(*vmid).map(|_| ())
+            }
             Work::Resize { vmid, disk, size } => self.judge_resize(*vmid, disk, size),
             Work::Destroy { vmid, .. } => self.judge_destroy(*vmid),
             Work::Download(download) => self.judge_download(download),
@@ -264,6 +284,9 @@ impl Proxmox {
             Work::Start { vmid } => self.finish_start(turn, *vmid),
             Work::Stop { vmid } => self.finish_stop(turn, *vmid),
             Work::Shutdown { vmid, force, .. } => self.finish_shutdown(turn, *vmid, *force, log),
+            Work::Reboot { vmid } => self.finish_reboot(turn, *vmid),
+            Work::StopContainer { vmid } => self.finish_container(*vmid, false),
+            Work::DestroyContainer { vmid } => self.finish_container(*vmid, true),
             Work::Resize { vmid, disk, size } => self.finish_resize(*vmid, disk, size, log),
             Work::Destroy { vmid, purge, sweep } => {
                 self.finish_destroy(turn, *vmid, (*purge, *sweep), log)
@@ -292,17 +315,20 @@ impl Proxmox {
     pub(super) fn list_tasks(&self, request: &Request) -> Answer {
         let parameters = &request.parameters;
         let source = parameters.get("source").map_or("archive", String::as_str);
+        let number = |name: &str| parameters.get(name).and_then(|text| text.parse::<u64>().ok());
         let wanted = |task: &Task| {
             let seen = match source {
                 "active" => task.exit.is_none(),
                 "all" => true,
                 _ => task.exit.is_some(),
             };
-            let own = task.user == request.caller.user || request.caller.may("Sys.Audit");
+            let own = task.user == request.caller.user || self.is_auditor(request);
             let failed = task.exit.as_ref().is_some_and(|exit| exit != "OK");
             seen && own
                 && parameters.get("vmid").is_none_or(|id| *id == task.id)
                 && parameters.get("typefilter").is_none_or(|kind| *kind == task.kind)
+                && number("since").is_none_or(|since| task.started >= since)
+                && number("until").is_none_or(|until| task.started <= until)
                 && parameters.get("userfilter").is_none_or(|user| task.user.contains(user))
                 && (parameters.get("errors").is_none_or(|only| only != "1") || failed)
         };
@@ -313,21 +339,50 @@ impl Proxmox {
         Answer::page(json!(shown), all.len())
     }
 
+    /// `GET /cluster/tasks`: of all nodes, the newest first.
+    pub(super) fn cluster_tasks(&self, request: &Request) -> Answer {
+        // The list names users without tokens, so that a token does not even see its own.
+        let own = |_: &&Task| request.caller.may("/", "Sys.Audit");
+        let listed: Vec<Value> = self
+            .tasks
+            .values()
+            .rev()
+            .filter(own)
+            .take(25)
+            .map(|task| {
+                let mut shown = self.listed(task);
+                if let Some(object) = shown.as_object_mut() {
+                    object.remove("pstart");
+                    object.retain(|key, value| key != "status" || value != "RUNNING");
+                    let saved = if task.exit.is_some() { "1" } else { "0" };
+                    object.insert("saved".to_owned(), json!(saved));
+                }
+                shown
+            })
+            .collect();
+        Answer::read(json!(listed))
+    }
+
     fn listed(&self, task: &Task) -> Value {
         let mut shown = self.shown_task(task);
-        match (&task.exit, task.ended) {
-            (Some(exit), Some(ended)) => {
-                shown["status"] = json!(exit);
-                shown["endtime"] = json!(ended);
-            }
-            _ => shown["status"] = json!("RUNNING"),
+        if let (Some(exit), Some(ended)) = (&task.exit, task.ended) {
+            shown["status"] = json!(exit);
+            shown["endtime"] = json!(ended);
+            return shown;
+        }
+        // As it stands in the list of the daemon, with user and token in one.
+        shown["status"] = json!("RUNNING");
+        shown["saved"] = json!("0");
+        shown["user"] = json!(task.user);
+        if let Some(object) = shown.as_object_mut() {
+            object.remove("tokenid");
         }
         shown
     }
 
     fn shown_task(&self, task: &Task) -> Value {
         let (user, token) = task.user.split_once('!').unwrap_or((&task.user, ""));
-        json!({
+        let mut shown = json!({
             "upid": task.upid,
             "node": self.node,
             "pid": task.pid,
@@ -336,8 +391,42 @@ impl Proxmox {
             "type": task.kind,
             "id": task.id,
             "user": user,
-            "tokenid": token,
-        })
+        });
+        if !token.is_empty() {
+            shown["tokenid"] = json!(token);
+        }
+        shown
+    }
+
+    /// `DELETE /nodes/N/tasks/UPID`: interrupts a task. What it had begun is taken back as after a failure.
+    pub(super) fn stop_task(
+        &mut self,
+        turn: &Turn<'_>,
+        request: &Request,
+        upid: &str,
+    ) -> Result<Answer, Refusal> {
+        if !well_formed(upid) {
+            return Err(Refusal::parameter("upid", "unable to parse worker upid"));
+        }
+        let found = self.tasks.values_mut().find(|task| task.upid == upid);
+        let task = found.ok_or_else(|| Refusal::parameter("upid", "no such task"))?;
+        if task.user != request.caller.user {
+            request.caller.need(&format!("/nodes/{}", self.node), "Sys.Modify")?;
+        }
+        if task.exit.is_some() {
+            return Ok(Answer::read(Value::Null));
+        }
+        let exit = match &task.work {
+            Work::Download(_) => "download failed: received interrupt",
+            _ => "received interrupt",
+        };
+        task.exit = Some(exit.to_owned());
+        task.ended = Some(seconds(turn.now));
+        task.log.push(format!("TASK ERROR: {exit}"));
+        if let Work::Create { vmid, .. } = task.work {
+            self.abandon_create(vmid);
+        }
+        Ok(Answer::changed(Value::Null))
     }
 
     /// `GET /nodes/N/tasks/UPID/status`.
@@ -382,10 +471,14 @@ impl Proxmox {
     }
 
     fn may_see(&self, request: &Request, task: &Task) -> Result<(), Refusal> {
-        if task.user == request.caller.user || request.caller.may("Sys.Audit") {
+        if task.user == request.caller.user {
             return Ok(());
         }
-        Err(Refusal::denied(&format!("/nodes/{}, Sys.Audit", self.node)))
+        request.caller.need(&format!("/nodes/{}", self.node), "Sys.Audit")
+    }
+
+    fn is_auditor(&self, request: &Request) -> bool {
+        request.caller.may(&format!("/nodes/{}", self.node), "Sys.Audit")
     }
 }
 

@@ -1,6 +1,8 @@
 //! Holds the emulated Proxmox to what the real one was seen to do: statuses, texts and whole lives.
 
 mod life;
+mod privilege;
+mod recorded;
 mod trouble;
 mod words;
 
@@ -32,6 +34,7 @@ fn birth() -> ProxmoxBirth {
 /// A Proxmox with a queue of its own.
 struct Bench {
     proxmox: Proxmox,
+    token: String,
     dice: Dice,
     now: u64,
     queue: BTreeMap<(u64, u64), Effect>,
@@ -40,9 +43,20 @@ struct Bench {
 }
 
 impl Bench {
+    /// With a token of root, which may everything but what is for root in person.
     fn new() -> Self {
+        Self::of(birth())
+    }
+
+    /// With a castle's token, which may no more than a castle needs.
+    fn castle() -> Self {
+        Self::of(ProxmoxBirth { token_id: "castle@pve!rehearsal".to_owned(), ..birth() })
+    }
+
+    fn of(birth: ProxmoxBirth) -> Self {
         Self {
-            proxmox: Proxmox::new(&birth()),
+            proxmox: Proxmox::new(&birth),
+            token: birth.token_id,
             dice: Dice::new(1),
             now: 0,
             queue: BTreeMap::new(),
@@ -69,8 +83,12 @@ impl Bench {
     }
 
     fn raw(&mut self, call: &HttpCall) -> HttpReply {
+        let mut call = call.clone();
+        for (_, value) in &mut call.headers {
+            *value = value.replace("root@pam!ci", &self.token);
+        }
         let before = (self.proxmox.clone(), self.dice.clone());
-        let reply = self.turn(|proxmox, turn| proxmox.call(turn, call));
+        let reply = self.turn(|proxmox, turn| proxmox.call(turn, &call));
         let same = before == (self.proxmox.clone(), self.dice.clone());
         assert_eq!(reply.mutated, !same, "{} {} is logged if it changes", call.method, call.path);
         reply

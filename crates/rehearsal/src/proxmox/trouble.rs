@@ -265,8 +265,8 @@ impl Proxmox {
             }
             T::Overtaken { vmid } => _ = troubles.overtaken.insert(*vmid),
             T::Call(fault) => troubles.faults.push(fault.clone()),
-            T::TokenRevoked => self.tokens.clear(),
-            T::PrivilegeTaken { path, privilege } => self.take_privilege(path, privilege),
+            T::TokenRevoked => self.access.revoke(),
+            T::PrivilegeTaken { path, privilege } => self.access.take(path, None, privilege),
             T::ForeignVm { vmid, name, tags, running, node } => {
                 self.add_foreign_guest(*vmid, name, tags, *running);
                 if let Some(guest) = self.guests.get_mut(vmid) {

@@ -12,6 +12,9 @@ use crate::durations::Draws;
 use crate::testing::{bundle, spec};
 use crate::turn::{self, Dice, VmFacts};
 
+mod ending;
+mod trouble;
+
 /// A datacenter of machines alone.
 pub(super) struct Bench {
     talos: Talos,

@@ -9,7 +9,9 @@ impl Bench {
     }
 
     fn status(&mut self, method: &str, target: &str, form: &str) -> (u16, String) {
-        let reply = self.turn(|proxmox, turn| proxmox.call(turn, &request(method, target, form)));
+        let mut call = request(method, target, form);
+        call.headers[0].1 = format!("PVEAPIToken={}=6f9f3f0e", self.token);
+        let reply = self.turn(|proxmox, turn| proxmox.call(turn, &call));
         (reply.status, reply.reason.unwrap_or_default())
     }
 }
@@ -151,7 +153,7 @@ fn a_broken_file_fails_the_import_and_a_lost_disk_is_listed() {
 
 #[test]
 fn a_revoked_token_and_a_lost_privilege_are_told_apart() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::castle();
     bench.suffer(&ProxmoxTrouble::PrivilegeTaken {
         path: "/nodes/pve1".to_owned(),
         privilege: "Sys.Audit".to_owned(),

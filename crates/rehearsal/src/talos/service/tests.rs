@@ -37,13 +37,12 @@ impl Door for Still {
     }
 }
 
-fn admin() -> Option<Peer> {
-    peer(&["os:admin"])
+fn admin() -> Peer {
+    peer("os:admin")
 }
 
-fn peer(organizations: &[&str]) -> Option<Peer> {
-    let organizations = organizations.iter().map(|&name| name.to_owned()).collect();
-    Some(Peer { common_name: String::new(), organizations })
+fn peer(organization: &str) -> Peer {
+    Peer { common_name: String::new(), organizations: vec![organization.to_owned()] }
 }
 
 /// A machine in maintenance mode, or configured and not bootstrapped.
@@ -103,7 +102,7 @@ async fn every_method_answers_as_a_real_machine_did() {
             let Some((code, words)) = method.recorded(mode) else { continue };
             // A call may change the machine, so each one gets its own.
             let (door, listen) = machine(mode);
-            let who = (421, listen, admin().filter(|_| mode == Mode::Configured));
+            let who = (421, listen, (mode == Mode::Configured).then(admin));
             let got = outcome(ask(&door, who, method.path, &[])).await;
             if code == Code::Ok && !method.is_emulated() {
                 assert_eq!(got.0, Code::Unimplemented, "{}", method.path);
@@ -128,7 +127,7 @@ async fn every_method_answers_as_a_real_machine_did() {
 async fn unknown_services_and_methods_are_not_implemented() {
     for mode in [Mode::Maintenance, Mode::Configured] {
         let (door, listen) = machine(mode);
-        let ask = |path: &'static str| outcome(ask(&door, (421, listen, admin()), path, &[]));
+        let ask = |path: &'static str| outcome(ask(&door, (421, listen, Some(admin())), path, &[]));
         let refusal = |text: &str| (Code::Unimplemented, text.to_owned());
         assert_eq!(
             ask("/grpc.health.v1.Health/Check").await,
@@ -162,7 +161,7 @@ async fn roles_come_from_the_certificate() {
         for name in ["Version", "Reboot", "Bootstrap"] {
             let path = format!("/machine.MachineService/{name}");
             let (door, _) = machine(Mode::Configured);
-            codes.push(outcome(ask(&door, (421, listen, peer(&[role])), &path, &[])).await.0);
+            codes.push(outcome(ask(&door, (421, listen, Some(peer(role))), &path, &[])).await.0);
         }
         codes
     };
@@ -174,14 +173,14 @@ async fn roles_come_from_the_certificate() {
     assert_eq!(codes("system:masters").await, [no, no, no]);
     // A reader may not configure a machine that has a config.
     let path = "/machine.MachineService/ApplyConfiguration";
-    let got = outcome(ask(&door, (421, listen, peer(&["os:reader"])), path, &[])).await;
+    let got = outcome(ask(&door, (421, listen, Some(peer("os:reader"))), path, &[])).await;
     assert_eq!(got.0, Code::PermissionDenied);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_director_sends_on_by_its_metadata() {
     let (door, listen) = machine(Mode::Configured);
-    let who = (421, listen, admin());
+    let who = (421, listen, Some(admin()));
     let version = "/machine.MachineService/Version";
     let (first, worker, nobody) = ("192.168.1.211", "192.168.1.214", "192.168.1.99");
     let told = async |who: &(u32, Listen, Option<Peer>), path: &str, nodes: &[(&str, &str)]| {
@@ -228,7 +227,7 @@ async fn a_director_sends_on_by_its_metadata() {
         )
     );
     // A worker has no certificate to call others with.
-    let worker_caller = (431, Listen::Secure { vmid: 431 }, admin());
+    let worker_caller = (431, Listen::Secure { vmid: 431 }, Some(admin()));
     let forwarding = (Code::PermissionDenied, "no request forwarding".to_owned());
     assert_eq!(code(&worker_caller, version, &[("node", first)]).await, forwarding);
     assert_eq!(code(&worker_caller, version, &[("nodes", first)]).await, forwarding);

@@ -1,0 +1,128 @@
+//! The real world: the operating system's network, clock and randomness, and who castle is to the secret source.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use castle_layers::Credentials;
+use castle_model::Secret;
+use castle_model::spec::{PlatformSpec, Spec};
+use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
+
+use crate::args::Pace;
+use crate::castle::Castle;
+use crate::exit::{Exit, Problem};
+use crate::output;
+use crate::settings::Settings;
+
+/// The variables that hold the machine identity of Infisical's universal auth.
+pub(crate) const IDENTITY: [&str; 2] = ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET"];
+
+/// How long a look at the world may be silent, first and afterwards.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+const NEXT_WORD: Duration = Duration::from_secs(20);
+
+/// Everything outside of this process, as it is.
+pub(crate) fn world(settings: &Settings) -> Result<World, Problem> {
+    let roots = castle_wire::system_roots(settings.get("SSL_CERT_FILE").map(Path::new));
+    let roots = roots.map_err(|e| {
+        Problem::usage("the authorities that servers are verified by can not be read")
+            .because(&e)
+            .hint(
+                "SSL_CERT_FILE names a file with PEM certificates; unset it for the system's list",
+            )
+    })?;
+    Ok(World {
+        dialer: Arc::new(TcpDialer),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        roots: Arc::new(roots),
+    })
+}
+
+/// Who castle is to the secret source; asked for before anything is dialled.
+pub(crate) fn identity(castle: &Castle, settings: &Settings) -> Result<Credentials, Problem> {
+    let missing: Vec<&str> =
+        IDENTITY.into_iter().filter(|name| settings.get(name).is_none()).collect();
+    let value = |name: &str| Secret::new(settings.get(name).unwrap_or_default().to_owned());
+    if missing.is_empty() {
+        let [client_id, client_secret] = IDENTITY.map(value);
+        return Ok(Credentials { client_id, client_secret });
+    }
+    let are = if missing.len() == 1 { "is" } else { "are" };
+    Err(Problem::usage(format!(
+        "castle can not log in to {}: {} {are} not set",
+        castle.spec.secrets.host,
+        missing.join(" and ")
+    ))
+    .hint(format!(
+        "set INFISICAL_CLIENT_ID and INFISICAL_CLIENT_SECRET to a machine identity (universal auth) that may read and write {}; nothing was done. Without credentials, `castle rehearse` does it in the built-in datacenter",
+        castle.spec.secrets.path
+    )))
+}
+
+/// The first line of a run: what is meant, and whom castle will speak to.
+pub(crate) fn announce(castle: &Castle) -> String {
+    format!("castle {}, for real: {}", castle.source, endpoints(&castle.spec).join(", "))
+}
+
+/// Everybody that a run speaks to, in the order of the first word.
+fn endpoints(spec: &Spec) -> Vec<String> {
+    let mut list = vec![format!("secrets from {}", spec.secrets.host)];
+    if let PlatformSpec::Proxmox(proxmox) = &spec.platform {
+        list.push(format!("VMs on {}", proxmox.endpoint));
+    }
+    let addresses: Vec<String> = spec.nodes.iter().map(|node| node.address.to_string()).collect();
+    if let (Some(first), Some(last)) = (addresses.first(), addresses.last()) {
+        list.push(format!("{} machines from {first} to {last}", addresses.len()));
+    }
+    list.push(format!("the cluster at https://{}:6443", spec.network.vip));
+    if spec.gitops.enabled {
+        list.push(format!("Git at {}", spec.gitops.url));
+    }
+    list
+}
+
+/// Waits for a look at the world, and says so when it takes long: what does not answer is asked again for a while.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the real world takes real time, and nobody else tells of this wait"
+)]
+pub(crate) async fn patiently<T>(look: impl Future<Output = T>, castle: &Castle) -> T {
+    let mut look = std::pin::pin!(look);
+    let mut silence = FIRST_WORD;
+    loop {
+        tokio::select! {
+            biased;
+            seen = &mut look => return seen,
+            () = tokio::time::sleep(silence) => {
+                silence = NEXT_WORD;
+                output::talk(&format!(
+                    "still looking at the world: no answer yet from {}",
+                    endpoints(&castle.spec).join(", ")
+                ));
+            }
+        }
+    }
+}
+
+/// Refuses the flags that only a rehearsal has.
+pub(crate) fn refuse_pace(pace: &Pace) -> Result<(), Problem> {
+    let flag = match (pace.speed, pace.seed) {
+        (Some(_), _) => "--speed",
+        (None, Some(_)) => "--seed",
+        (None, None) => return Ok(()),
+    };
+    Err(Problem::usage(format!(
+        "{flag} is for the rehearsal; a castle file of your own is for real"
+    ))
+    .hint("leave it out, or begin the command with `castle rehearse`"))
+}
+
+/// A runtime in real time, on one thread as everywhere.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))
+}

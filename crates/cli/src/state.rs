@@ -1,0 +1,113 @@
+//! The state root of a castle as a command meets it: held by one process, sound, and of this castle alone.
+
+use std::path::PathBuf;
+
+use castle_journal::{Holder, Records, StateError, StateRoot, StepState};
+use castle_model::plan::Direction;
+use castle_model::time::Moment;
+use castle_model::{RunId, Verb};
+
+use crate::castle::{Castle, Place};
+use crate::exit::Problem;
+use crate::output;
+use crate::session::word;
+use crate::settings::Settings;
+
+/// Who holds a lock, for others to read.
+pub(crate) fn holder(castle: &Castle, settings: &Settings, command: &str) -> Holder {
+    Holder {
+        pid: std::process::id(),
+        host: settings.host.clone(),
+        since: wall_clock(),
+        command: format!("{} {command}", castle.command),
+    }
+}
+
+/// Opens and locks the state of a castle, and refuses what is not its own or not sound.
+pub(crate) fn hold(
+    castle: &Castle,
+    settings: &Settings,
+    direction: Direction,
+) -> Result<StateRoot, Problem> {
+    other_world(castle)?;
+    let holder = holder(castle, settings, word(direction));
+    let root = StateRoot::open(&castle.state, &holder).map_err(|e| state_problem(&e))?;
+    for torn in root.journals().notices() {
+        output::talk(&format!("notice: {torn}"));
+    }
+    if let Some(problem) = root.journals().problems().values().next() {
+        return Err(state_problem(problem));
+    }
+    let records = root.journals().records();
+    if let Some(last) = records.last_run.as_ref().filter(|run| run.castle != castle.spec.name) {
+        let (other, folder) = (&last.castle, castle.state.display());
+        return Err(Problem::refused(format!(
+            "the state in {folder} belongs to the castle `{other}`"
+        ))
+        .hint("give each castle a state root of its own with --state or CASTLE_STATE"));
+    }
+    if direction == Direction::Up && half_razed(records) {
+        return Err(Problem::refused("a `down` of this castle was begun and not finished").hint(
+            format!("finish it with `{0} down`, then `{0} up` begins a new life", castle.command),
+        ));
+    }
+    Ok(root)
+}
+
+/// Refuses the state of another world: what a rehearsal knows is not true of real machines, and the reverse.
+fn other_world(castle: &Castle) -> Result<(), Problem> {
+    let datacenter = datacenter(castle).exists();
+    let of_other = match castle.place {
+        Place::Real => datacenter.then_some("a rehearsal"),
+        // A rehearsal in its usual place may have lost its datacenter; one that was put elsewhere has not.
+        Place::Rehearsal => {
+            (castle.state_given && !datacenter && castle.state.join("run.journal").exists())
+                .then_some("a castle that is not rehearsed")
+        }
+    };
+    let Some(other) = of_other else { return Ok(()) };
+    Err(Problem::refused(format!("the state in {} is that of {other}", castle.state.display()))
+        .hint("give each of them a state root of its own with --state or CASTLE_STATE"))
+}
+
+/// Where the datacenter of a rehearsal is: beside the state, because deleting the state must not delete the world.
+pub(crate) fn datacenter(castle: &Castle) -> PathBuf {
+    let mut path = castle.state.clone().into_os_string();
+    path.push(".datacenter");
+    path.into()
+}
+
+/// Whether some of a life was removed and the rest not yet: what is left can not carry a castle any more.
+fn half_razed(records: &Records) -> bool {
+    let razed = |state: &StepState| match state {
+        StepState::Undone { .. } => true,
+        StepState::Intended { verb, .. } => *verb == Verb::Remove,
+        StepState::Absent | StepState::Done { .. } | StepState::Failed { .. } => false,
+    };
+    records.incarnation.is_some() && records.steps.values().any(razed)
+}
+
+/// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment.
+pub(crate) fn next_run(records: &Records, now: Moment) -> RunId {
+    let last = records
+        .last_run
+        .as_ref()
+        .and_then(|run| run.id.as_str().strip_prefix('r')?.split('-').next()?.parse::<u64>().ok());
+    let (year, month, day) = now.date();
+    RunId::new(format!("r{:04}-{year:04}{month:02}{day:02}", last.unwrap_or(0) + 1))
+}
+
+/// A problem with the state root, in a user's words.
+pub(crate) fn state_problem(error: &StateError) -> Problem {
+    Problem::refused("the state can not be used").because(error).hint(error.hint())
+}
+
+/// The time on the wall, for the lock: other processes and people look at it, rehearsal or not.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "who holds a lock, and since when, is about the real world"
+)]
+pub(crate) fn wall_clock() -> Moment {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Moment(since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(0)))
+}
