@@ -27,6 +27,8 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     vec![
         StepDecl::new(ids::nodes(), title, "nodes")
             .needs([ids::access()])
+            // A machine that got no config never becomes a node: its own step says so, and once is enough.
+            .needs(ids::all_configs(spec))
             .weight(18_000)
             .nothing_to_undo("it only proves"),
     ]

@@ -57,14 +57,11 @@ impl Yard {
     }
 }
 
-/// The step.
-pub(super) struct LookAround(pub(super) Realm);
-
-impl LookAround {
-    async fn look(&self) -> Yard {
-        let spec = self.0.spec();
+/// Looks who answers at every declared address.
+pub(super) async fn look(realm: &Realm) -> Yard {
+        let spec = realm.spec();
         let looks = spec.nodes.iter().map(|node| async {
-            let standing = match Presence::look(&self.0.world, node.address, None).await {
+            let standing = match Presence::look(&realm.world, node.address, None).await {
                 Presence::Silent { why } => Standing::Silent(why),
                 Presence::Foreign { .. } | Presence::Ours(_) => Standing::Configured,
                 Presence::Maintenance(talos) => match Identity::of(&talos).await {
@@ -78,7 +75,7 @@ impl LookAround {
         // Where machines are in use, one of them may rightly hold it.
         if !yard.in_use() {
             let vip = spec.network.vip.to_string();
-            let dial = self.0.world.dialer.dial(&vip, KUBERNETES_PORT);
+            let dial = realm.world.dialer.dial(&vip, KUBERNETES_PORT);
             let refused =
                 |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
             yard.vip_taken = match timeout(SILENCE, dial).await {
@@ -89,12 +86,14 @@ impl LookAround {
         }
         yard
     }
-}
+
+/// The step.
+pub(super) struct LookAround(pub(super) Realm);
 
 #[async_trait]
 impl Step for LookAround {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let yard = self.look().await;
+        let yard = look(&self.0).await;
         let evidence = yard.summary();
         cx.outputs().put(&YARD, yard);
         // There are no guests of anybody here; what asks for them finds none.

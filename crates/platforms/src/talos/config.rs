@@ -166,7 +166,7 @@ impl Config {
         })
     }
 
-    /// What the first proof asks beyond: the declared address, and on a control plane the runtime that etcd starts in.
+    /// What the first proof asks beyond: the declared address, and the runtime where etcd is going to be bootstrapped.
     async fn settled(&self, talos: &Talos) -> Result<Option<String>, Failure> {
         let (addresses, services) = tokio::join!(talos.addresses(), talos.services());
         let addresses = addresses.map_err(|error| self.failed(&error))?;
@@ -177,7 +177,7 @@ impl Config {
         }
         let services = services.map_err(|error| self.failed(&error))?;
         let runs = |id: &str| services.iter().any(|s| s.id == id && s.state == "Running");
-        if self.node.role == Role::ControlPlane && !runs("cri") {
+        if self.node.name == self.realm.first()?.name && !runs("cri") {
             return Ok(Some("its container runtime does not run yet".to_owned()));
         }
         Ok(None)
