@@ -2,6 +2,7 @@
 //!
 //! A bench is no test: it never fails the build, it says plainly what is missed and by how much.
 
+mod configs;
 mod engine;
 mod platform;
 mod process;
@@ -120,6 +121,7 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     let mut measures = process::measure(&castle);
     measures.extend(engine::measure(&root));
     measures.extend(platform::measure(&root));
+    measures.extend(configs::measure(&root));
     let rows: Vec<_> = measures.iter().map(Measure::row).collect();
     say(&table(&["case", "bound", "measured", "verdict", "note"], &rows));
     let report = target.join("bench.json");

@@ -45,6 +45,14 @@ pub(crate) enum Command {
     Status,
     /// Print the graph of steps and what they need
     Graph(Graph),
+    /// Print a talosconfig for talosctl, made from the castle's Talos secrets
+    Talosconfig(Access),
+    /// Print a kubeconfig for kubectl, made from the castle's Talos secrets
+    Kubeconfig(Access),
+    /// Print the config that a machine would be sent, its secrets redacted
+    Machineconfig(MachineConfig),
+    /// Pin what the castle is made from by its content, in castle.lock beside the castle file
+    Lock(LockArgs),
     /// Do any of this in the built-in datacenter, with a castle file of your own too
     Rehearse(Rehearse),
     /// Print a completion script for a shell
@@ -57,6 +65,41 @@ pub(crate) enum Command {
     /// Print the reference of the command line as Markdown
     #[command(hide = true)]
     Reference,
+}
+
+/// A way into the cluster.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Access {
+    /// Write it to a new file that only you can read, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Take the Talos secrets from this file (as `talosctl gen secrets` writes it) instead of the secret source
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bundle: Option<PathBuf>,
+}
+
+/// Which machine's config.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MachineConfig {
+    /// The machine, such as cp-01
+    pub(crate) node: String,
+    /// Show the secrets too
+    #[arg(long)]
+    pub(crate) reveal: bool,
+    /// Take the Talos secrets from this file (as `talosctl gen secrets` writes it); nothing else is then needed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bundle: Option<PathBuf>,
+}
+
+/// What to pin.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LockArgs {
+    /// The disk image of Talos, read from the image factory to its end
+    #[arg(long, required = true)]
+    pub(crate) images: bool,
+    /// Change nothing: say whether the content is what castle.lock pins
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// How fast the rehearsal's time runs, and from which seed it draws.
@@ -153,6 +196,14 @@ pub(crate) enum RehearseAct {
     Plan(Pace),
     /// Show what is known of it there
     Status,
+    /// Print a talosconfig for the rehearsal's machines
+    Talosconfig(Access),
+    /// Print a kubeconfig for the rehearsal's cluster
+    Kubeconfig(Access),
+    /// Print the config that a machine would be sent there, its secrets redacted
+    Machineconfig(MachineConfig),
+    /// Pin what the castle is made from there, beside the rehearsal's datacenter
+    Lock(LockArgs),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
     /// Raise the castle again and again in memory and print the trace of each run

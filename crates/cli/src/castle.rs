@@ -11,6 +11,7 @@ use castle_wire::World;
 
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
+use crate::lock;
 use crate::project::{self, Which};
 use crate::settings::Settings;
 
@@ -57,7 +58,7 @@ impl Castle {
         everywhere: &Everywhere,
         settings: &Settings,
     ) -> Result<Self, Problem> {
-        let spec = project::spec(which, everywhere.json, settings)?;
+        let spec = project::spec(which, place, everywhere.json, settings)?;
         let given =
             everywhere.state.clone().or_else(|| settings.get("CASTLE_STATE").map(PathBuf::from));
         let state = match &given {
@@ -81,7 +82,12 @@ impl Castle {
         if let Some(state) = &everywhere.state {
             write!(command, " --state {}", state.display()).ok();
         }
-        Ok(Self { spec, place, source, command, state, state_given: given.is_some() })
+        let state_given = given.is_some();
+        let mut castle = Self { spec, place, source, command, state, state_given };
+        if place == Place::Rehearsal {
+            castle.spec.lock = lock::of_rehearsal(&castle)?;
+        }
+        Ok(castle)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Which command does what: one line per command, one file per command.
 
 mod check;
+mod give;
 mod graph;
+mod lock;
 mod plan;
 mod reference;
 mod rehearse;
@@ -10,6 +12,7 @@ mod run;
 mod shell;
 mod status;
 
+use self::give::Wish;
 use crate::args::{Cli, Command, Everywhere, RehearseAct};
 use crate::castle::Place;
 use crate::exit::{Exit, Problem};
@@ -29,6 +32,16 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Down(args) => run::run(Direction::Down, &which, place, args, everywhere, settings),
         Command::Plan(pace) => plan::run(&which, place, pace, everywhere, settings),
         Command::Status => status::run(&which, place, everywhere, settings),
+        Command::Talosconfig(args) => {
+            give::run(&which, place, &Wish::Talosconfig(args), everywhere, settings)
+        }
+        Command::Kubeconfig(args) => {
+            give::run(&which, place, &Wish::Kubeconfig(args), everywhere, settings)
+        }
+        Command::Machineconfig(args) => {
+            give::run(&which, place, &Wish::MachineConfig(args), everywhere, settings)
+        }
+        Command::Lock(args) => lock::run(&which, place, args, everywhere, settings),
         Command::Rehearse(args) => rehearse(&which, &args.act, everywhere, settings),
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),
@@ -50,6 +63,16 @@ fn rehearse(
         }
         RehearseAct::Plan(pace) => plan::run(which, place, pace, everywhere, settings),
         RehearseAct::Status => status::run(which, place, everywhere, settings),
+        RehearseAct::Talosconfig(args) => {
+            give::run(which, place, &Wish::Talosconfig(args), everywhere, settings)
+        }
+        RehearseAct::Kubeconfig(args) => {
+            give::run(which, place, &Wish::Kubeconfig(args), everywhere, settings)
+        }
+        RehearseAct::Machineconfig(args) => {
+            give::run(which, place, &Wish::MachineConfig(args), everywhere, settings)
+        }
+        RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use castle_model::Failure;
+
 /// How castle ends, as documented in `docs/reference/cli.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -43,6 +45,15 @@ impl Problem {
     /// Wrong command line or castle file.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Self::new(Exit::Usage, what)
+    }
+
+    /// A failure of something outside, met without a run.
+    pub(crate) fn failure(failure: &Failure) -> Self {
+        let mut problem = Self::new(Exit::Failed, format!("can not {}", failure.what));
+        problem.causes.push(failure.why.clone());
+        problem.causes.extend(failure.evidence.clone());
+        problem.hint.clone_from(&failure.hint);
+        problem
     }
 
     /// Refused for safety.

@@ -5,6 +5,7 @@ mod castle;
 mod commands;
 mod exit;
 mod face;
+mod lock;
 mod output;
 mod project;
 mod real;

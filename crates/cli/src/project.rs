@@ -11,12 +11,16 @@ use castle_config::limits::MAX_BYTES;
 use castle_model::Spec;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
+use crate::castle::Place;
 use crate::exit::Problem;
 use crate::output;
 use crate::settings::Settings;
 
 /// The name that is looked for in the working folder.
 pub(crate) const CASTLE_FILE: &str = "castle.hcl";
+
+/// The name of what pins a castle's parts, beside its file.
+pub(crate) const LOCK_FILE: &str = "castle.lock";
 
 /// How many files one layer's `manifests` folder may hold.
 const MANIFESTS_MAX: usize = 500;
@@ -49,6 +53,7 @@ pub(crate) fn load(which: &Which, settings: &Settings) -> Result<Sources, Proble
                 text: castle_config::EXAMPLE.as_bytes().to_vec(),
                 environment,
                 files: BTreeMap::new(),
+                lock: None,
             });
         }
         Which::Own(path) => path,
@@ -68,12 +73,31 @@ pub(crate) fn load(which: &Which, settings: &Settings) -> Result<Sources, Proble
             files.insert(wanted, bytes);
         }
     }
-    Ok(Sources { file: shown, text, environment, files })
+    let lock = lock_beside(path, &shown)?;
+    Ok(Sources { file: shown, text, environment, files, lock })
+}
+
+/// The bytes of the lock beside a castle file. One that is there and can not be read is not overlooked.
+fn lock_beside(castle_file: &Path, shown: &str) -> Result<Option<Vec<u8>>, Problem> {
+    let path = castle_file.with_file_name(LOCK_FILE);
+    if std::fs::symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    read_regular(&path).map(Some).map_err(|why| {
+        Problem::usage(format!("{LOCK_FILE} beside the castle file {shown} can not be read: {why}"))
+    })
 }
 
 /// The spec of a castle file that is without error; prints what was found in it otherwise.
-pub(crate) fn spec(which: &Which, json: bool, settings: &Settings) -> Result<Spec, Problem> {
-    let sources = load(which, settings)?;
+pub(crate) fn spec(
+    which: &Which,
+    place: Place,
+    json: bool,
+    settings: &Settings,
+) -> Result<Spec, Problem> {
+    let mut sources = load(which, settings)?;
+    // The rehearsal's factory makes images of its own, so what is pinned for the real ones is not true of them.
+    sources.lock = sources.lock.filter(|_| place == Place::Real);
     let read = castle_config::read(&sources);
     if let Some(spec) = read.spec {
         return Ok(spec);
@@ -119,6 +143,12 @@ fn within(folder: &Path, wanted: &str) -> Option<PathBuf> {
     let root = folder.canonicalize().ok()?;
     let found = root.join(wanted).canonicalize().ok()?;
     found.starts_with(&root).then_some(found)
+}
+
+/// Reads a file that a command names, relative to the working folder.
+pub(crate) fn read_named(path: &Path, settings: &Settings) -> Result<Vec<u8>, Problem> {
+    read_regular(&settings.directory.join(path))
+        .map_err(|why| Problem::usage(format!("{} can not be read: {why}", path.display())))
 }
 
 /// Reads a regular file of at most [`MAX_BYTES`] bytes; never hangs on a FIFO or a device.

@@ -8,6 +8,8 @@ mod context;
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/give.rs"]
+mod give;
 #[path = "castle/interrupt.rs"]
 mod interrupt;
 #[path = "castle/output.rs"]

@@ -30,6 +30,7 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
     let machine = talos::read(castle, &groups, sources, findings);
     let layers = layers::read(castle, sources, findings);
     let deadlines = layers::deadlines(castle, findings);
+    let lock = lock(sources, findings);
     Some(Spec {
         name: castle.label.as_ref()?.value.parse().ok()?,
         talos: castle.plain::<Version>("talos")?,
@@ -45,8 +46,26 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         gitops: gitops(castle.block("gitops"))?,
         layers,
         deadlines,
-        lock: Lock::default(),
+        lock: lock?,
     })
+}
+
+/// What `castle.lock` pins; none if it can not be used.
+fn lock(sources: &Sources, findings: &mut Findings) -> Option<Lock> {
+    let Some(bytes) = &sources.lock else { return Some(Lock::default()) };
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+    match text.and_then(|text| Lock::from_text(text).map_err(|error| error.to_string())) {
+        Ok(lock) => Some(lock),
+        Err(reason) => {
+            findings.add(
+                Finding::error("C1001", "castle.lock can not be used")
+                    .note(reason)
+                    .note("it pins what the castle is made from, so nothing is guessed over it")
+                    .help("take it from version control again; or remove it, and `castle lock --images` makes a new one"),
+            );
+            None
+        }
+    }
 }
 
 fn name(castle: &Contents, findings: &mut Findings) {

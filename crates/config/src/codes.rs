@@ -85,6 +85,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("C0906", "A patch that is too large."),
     ("C0907", "A patch for machines that are not there."),
     ("C0908", "A registry that is not named by its host."),
+    ("C1001", "The file castle.lock is damaged, or of a newer castle."),
 ];
 
 /// What a code means, in one sentence; none if there is no such code.

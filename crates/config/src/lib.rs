@@ -65,6 +65,8 @@ pub struct Sources {
     pub environment: BTreeMap<String, String>,
     /// Files below the project folder by their relative path, those of [`wanted_files`] at least.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// The bytes of the `castle.lock` that holds for this castle, if there is one.
+    pub lock: Option<Vec<u8>>,
 }
 
 /// What a castle file amounts to.

@@ -15,6 +15,7 @@ use castle_platforms::proxmox::{inventory_id, preflight_id};
 use castle_wire::World;
 
 pub mod escrow;
+pub mod kept;
 pub mod read;
 #[cfg(test)]
 mod tests;
@@ -42,13 +43,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 
 /// Adds the steps of this layer to a graph.
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, identity: Credentials) {
-    let vault = Arc::new(Vault {
-        spec: spec.clone(),
-        world: world.clone(),
-        credentials: identity,
-        client: OnceLock::new(),
-        project: OnceLock::new(),
-    });
+    let vault = Arc::new(Vault::new(spec, world, identity));
     for decl in declare(spec) {
         if decl.id == secrets_read() {
             graph.add(decl, read::Read(vault.clone()));
@@ -68,6 +63,11 @@ pub(crate) struct Vault {
 }
 
 impl Vault {
+    fn new(spec: &Arc<Spec>, world: &World, credentials: Credentials) -> Self {
+        let (spec, world) = (spec.clone(), world.clone());
+        Self { spec, world, credentials, client: OnceLock::new(), project: OnceLock::new() }
+    }
+
     fn client(&self) -> Result<&Infisical, Failure> {
         if let Some(client) = self.client.get() {
             return Ok(client);

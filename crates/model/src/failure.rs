@@ -54,6 +54,9 @@ pub struct Failure {
     pub what: String,
     /// Why it failed, in the other side's words where there are any.
     pub why: String,
+    /// Everything that is wrong, where several things are. A slice, because failures are passed by value everywhere.
+    #[serde(default, skip_serializing_if = "<[Finding]>::is_empty")]
+    pub findings: Box<[Finding]>,
     /// What was seen last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
@@ -62,11 +65,37 @@ pub struct Failure {
     pub hint: Option<String>,
 }
 
+/// One of several things that are wrong at once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// Where: "storage local-lvm on pve".
+    pub place: String,
+    /// What is wrong there.
+    pub why: String,
+    /// What a person can do about it.
+    pub cure: String,
+}
+
+impl Finding {
+    /// A finding.
+    #[must_use]
+    pub fn new(place: impl Into<String>, why: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { place: place.into(), why: why.into(), cure: cure.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.place, self.why, self.cure)
+    }
+}
+
 impl Failure {
     /// A failure without evidence or hint.
     #[must_use]
     pub fn new(class: Class, what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { class, what: what.into(), why: why.into(), evidence: None, hint: None }
+        let (what, why) = (what.into(), why.into());
+        Self { class, what, why, findings: Box::default(), evidence: None, hint: None }
     }
 
     /// A failure that only a defect of castle can cause.
@@ -74,6 +103,13 @@ impl Failure {
     pub fn bug(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(Class::Bug, what, why)
             .hint("this is a defect of castle: please report it with the journal of this run")
+    }
+
+    /// Adds everything that is wrong.
+    #[must_use]
+    pub fn findings(mut self, findings: Vec<Finding>) -> Self {
+        self.findings = findings.into_boxed_slice();
+        self
     }
 
     /// Adds what was seen last.

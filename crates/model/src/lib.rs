@@ -19,7 +19,7 @@ pub mod verdict;
 
 pub use address::{AddressRange, Subnet};
 pub use event::{Event, EventKind};
-pub use failure::{Class, Failure};
+pub use failure::{Class, Failure, Finding};
 pub use lock::Lock;
 pub use name::{CastleName, Incarnation, LayerName, NodeName, RunId, StepId, VmId};
 pub use plan::{Plan, PlannedStep, Verb};

@@ -1,8 +1,9 @@
 //! Where machines come from: the steps that turn a host and a castle file into Ready nodes of one cluster.
 //!
-//! [`proxmox`] makes VMs, or [`machines`] finds machines that stand already; [`talos`] makes one cluster of them, [`nodes`] proves that it can carry work. [`handed`]
-//! names what these steps, and those of the secrets layer below them, hand to the steps above; [`ids`] are the names of
-//! steps that others need. Steps here speak through the clients; nothing here speaks to the wire itself.
+//! [`proxmox`] makes VMs, or [`machines`] finds machines that stand already; [`talos`] makes one cluster of them,
+//! [`nodes`] proves that it can carry work. [`handed`] names what these steps, and those of the secrets layer below
+//! them, hand to the steps above; [`handout`] makes what people are given; [`ids`] are the names of steps that others
+//! need. Steps here speak through the clients; nothing here speaks to the wire itself.
 //!
 //! ```text
 //! secrets/read ─▶ inventory ─▶ preflight ─▶ secrets/escrow ─┐
@@ -12,6 +13,7 @@
 
 pub mod cluster;
 pub mod handed;
+pub mod handout;
 pub mod ids;
 pub mod machines;
 pub mod nodes;

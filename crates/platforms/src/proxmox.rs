@@ -21,9 +21,12 @@ pub mod image;
 pub mod inventory;
 pub mod mark;
 pub mod preflight;
+pub mod privileges;
 mod shape;
 mod strays;
 mod task;
+#[cfg(test)]
+mod tests;
 pub mod vm;
 pub mod wanted;
 

@@ -10,6 +10,10 @@ mod setting;
 mod apid;
 #[path = "real/bundle.rs"]
 mod bundle;
+#[path = "real/documents.rs"]
+mod documents;
+#[path = "real/patches.rs"]
+mod patches;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
 #[path = "real/talosctl.rs"]

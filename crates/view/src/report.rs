@@ -142,15 +142,20 @@ fn failures(progress: &Progress, style: Style) -> Vec<String> {
         .collect()
 }
 
-/// What, why, last evidence and hint, one under the other.
+/// What, why, every finding, last evidence and hint, one under the other.
 pub(crate) fn explained(failure: &Failure, style: Style) -> String {
-    let parts = [
-        ("  what      ", Some(&failure.what)),
-        ("  why       ", Some(&failure.why)),
-        ("  last seen ", failure.evidence.as_ref()),
-        ("  hint      ", failure.hint.as_ref()),
+    let mut parts = vec![
+        ("  what      ", Some(failure.what.clone())),
+        ("  why       ", Some(failure.why.clone())),
     ];
-    let lines = parts.into_iter().filter_map(|(label, text)| Some(style.hang(label, text?, None)));
+    for finding in &failure.findings {
+        parts.push(("  finding   ", Some(format!("{}: {}", finding.place, finding.why))));
+        parts.push(("            ", Some(finding.cure.clone())));
+    }
+    parts.push(("  last seen ", failure.evidence.clone()));
+    parts.push(("  hint      ", failure.hint.clone()));
+    let told = parts.into_iter().filter_map(|(label, text)| Some((label, text?)));
+    let lines = told.map(|(label, text)| style.hang(label, &text, None));
     lines.map(|line| line + "\n").collect()
 }
 

@@ -75,7 +75,8 @@ pub(crate) fn clean(text: &str) -> String {
     visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Breaks text between words; a word that no line can hold is broken with `…`.
+/// Breaks text between words; a word that no line can hold is broken with `…`, unless it is a fingerprint, which is
+/// there to be copied: a terminal breaks it without a mark.
 fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -85,7 +86,8 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
             lines.push(String::new());
             used = 0;
         }
-        while word.len() > room {
+        let copied = word.iter().filter(|c| **c == ':').count() == 31;
+        while word.len() > room && !copied {
             let rest = word.split_off(room - 1);
             let full: String = word.into_iter().chain(['…']).collect();
             if let Some(line) = lines.last_mut() {

@@ -64,6 +64,17 @@ impl ConnectError {
                 "compare the name with the castle file; if it is right, this computer's DNS does not know it: `getent hosts {host}` asks it"
             ));
         }
+        let unheard = match self {
+            Self::Dial { source, .. } => source.kind() == io::ErrorKind::ConnectionRefused,
+            Self::DialDeadline { .. } => true,
+            _ => false,
+        };
+        if unheard {
+            return Some(
+                "is the server up, and is that its port? a firewall may stand in between"
+                    .to_owned(),
+            );
+        }
         self.handshake()?.hint()
     }
 }

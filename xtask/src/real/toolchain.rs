@@ -83,7 +83,7 @@ pub(crate) fn environment(root: &Path, folder: &Path, requirements: &Path) -> Re
     };
     let make = words(&[&"python3", &"-m", &"venv", &folder]);
     if !talk::runs(root, &make)? {
-        install_venv(root)?;
+        install_python(root, "python3 can not make virtual environments")?;
         must(root, &make)?;
     }
     let mut install = words(&[&python, &"-m", &"pip", &"install", &"--quiet", &"--require-hashes"]);
@@ -91,19 +91,25 @@ pub(crate) fn environment(root: &Path, folder: &Path, requirements: &Path) -> Re
     must(root, &install)
 }
 
-/// Debian splits virtual environments from Python. Only root can mend that.
-fn install_venv(root: &Path) -> Result<()> {
+/// Debian may lack Python, and splits virtual environments from it. Only root can mend that.
+fn install_python(root: &Path, lacking: &str) -> Result<()> {
     if talk::output(root, &["id", "-u"])?.trim() != "0" {
-        bail!("python3 can not make virtual environments: install `python3-venv`");
+        bail!("{lacking}: install the Debian packages python3 and python3-venv, or their like");
     }
-    say("python3 can not make virtual environments: installing the Debian package python3-venv");
-    must(root, &["apt-get", "install", "--yes", "python3-venv"].map(OsString::from))
+    say(&format!("{lacking}: installing the Debian packages python3 and python3-venv"));
+    must(root, &["apt-get", "update"].map(OsString::from))?;
+    must(root, &["apt-get", "install", "--yes", "python3", "python3-venv"].map(OsString::from))
 }
 
 /// The version of Python, as it says it itself.
 pub(crate) fn python_version(root: &Path) -> Result<String> {
-    let version = talk::output(root, &["python3", "--version"])
-        .context("python3 is needed: install it (Debian: python3, python3-venv)")?;
+    let ask = || talk::output(root, &["python3", "--version"]);
+    let version = if let Ok(version) = ask() {
+        version
+    } else {
+        install_python(root, "there is no python3")?;
+        ask()?
+    };
     Ok(version.trim().to_owned())
 }
 

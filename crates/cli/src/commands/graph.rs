@@ -1,7 +1,7 @@
 //! `castle graph`: the steps and what they need, before anything exists.
 
 use crate::args::{Everywhere, Graph, GraphFormat};
-use crate::castle;
+use crate::castle::{self, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
@@ -15,7 +15,7 @@ pub(crate) fn run(
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
-    let decls = castle::declare(&project::spec(which, everywhere.json, settings)?);
+    let decls = castle::declare(&project::spec(which, Place::Real, everywhere.json, settings)?);
     let format = if everywhere.json { GraphFormat::Json } else { args.format };
     output::data(&match format {
         GraphFormat::Text => castle_view::graph::text(&decls, style(settings)),

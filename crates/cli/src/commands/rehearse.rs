@@ -105,7 +105,8 @@ pub(crate) fn reset(
 }
 
 /// What the datacenter writes into its folder.
-const DATACENTER_FILES: &[&str] = &["world.json", "world.json.new", "world.log", "lock"];
+const DATACENTER_FILES: &[&str] =
+    &["world.json", "world.json.new", "world.log", "castle.lock", "lock"];
 /// What the journals write into the state root; folders last.
 const STATE_FILES: &[&str] = &["layers/", "run.journal", ".run.journal.new", "lock"];
 

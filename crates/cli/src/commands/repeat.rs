@@ -12,7 +12,7 @@ use castle_model::{Event, RunId, Spec};
 use castle_rehearsal::host::Host;
 
 use crate::args::{Everywhere, Repeat};
-use crate::castle;
+use crate::castle::{self, Place};
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::{self, Which};
@@ -29,7 +29,7 @@ pub(crate) fn run(
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
-    let spec = project::spec(which, everywhere.json, settings)?;
+    let spec = project::spec(which, Place::Rehearsal, everywhere.json, settings)?;
     for _ in 0..args.times {
         let (trace, report) = runtime()?.block_on(raise(&spec, args.seed))?;
         output::data(&trace);

@@ -37,6 +37,8 @@ pub struct Guest {
     pub tags: BTreeSet<String>,
     /// Whether it is a template.
     pub template: bool,
+    /// The memory that it may take, in bytes.
+    pub memory: u64,
 }
 
 #[derive(Deserialize)]
@@ -55,6 +57,8 @@ struct Resource {
     tags: String,
     #[serde(default, deserialize_with = "lenient::flag")]
     template: bool,
+    #[serde(default, deserialize_with = "lenient::number")]
+    maxmem: u64,
 }
 
 /// The tags in a list, as Proxmox normalises them.
@@ -237,6 +241,7 @@ impl From<Resource> for Guest {
             status: found.status,
             tags: tags(&found.tags),
             template: found.template,
+            memory: found.maxmem,
         }
     }
 }
@@ -257,6 +262,7 @@ mod tests {
         assert_eq!((guest.vmid, guest.kind), (VmId(422), GuestKind::Vm));
         assert_eq!(guest.tags, tags("Zeta;alpha,beta alpha"));
         assert!(!guest.template);
+        assert_eq!(guest.memory, 256 << 20);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the host is and has: versions, nodes, storages, networks, permissions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -64,6 +64,9 @@ pub struct Storage {
     /// Its name.
     #[serde(default)]
     pub storage: String,
+    /// How it keeps what is on it: `dir`, `lvmthin`, `lvm`, `zfspool`, …
+    #[serde(default, rename = "type")]
+    pub kind: String,
     /// The kinds of content that it takes, separated by commas.
     #[serde(default)]
     pub content: String,
@@ -165,14 +168,15 @@ impl Proxmox {
         Ok(names)
     }
 
-    /// The token's privileges by path.
+    /// What the token may at a path, everything that it inherits included.
     ///
     /// # Errors
     /// If Proxmox does not answer.
-    pub async fn permissions(&self) -> Result<BTreeMap<String, Vec<String>>, ProxmoxError> {
-        let found: BTreeMap<String, BTreeMap<String, Value>> =
-            self.get("/access/permissions", &[]).await?;
-        Ok(found.into_iter().map(|(path, rights)| (path, rights.into_keys().collect())).collect())
+    pub async fn privileges(&self, path: &str) -> Result<BTreeSet<String>, ProxmoxError> {
+        let query = [("path", path.to_owned())];
+        let mut found: BTreeMap<String, BTreeMap<String, Value>> =
+            self.get("/access/permissions", &query).await?;
+        Ok(found.remove(path).unwrap_or_default().into_keys().collect())
     }
 }
 

@@ -129,6 +129,9 @@ pub fn machine_config(
         if patched == documents {
             warnings.push(format!("the patch {} changes nothing on {}", patch.origin, node.name));
         }
+        warnings.extend(patch::lost(&documents, &patched).into_iter().map(|what| {
+            format!("the patch {} does not repeat {what}, so it is lost", patch.origin)
+        }));
         documents = patched;
     }
     Ok(MachineConfig { text: Secret::new(write(&documents)), warnings })

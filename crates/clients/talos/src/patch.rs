@@ -185,6 +185,24 @@ pub fn apply(
     Ok(patched)
 }
 
+/// What a patch took from documents without having said so, in words: Talos' merge loses sizes and disk selectors of
+/// volumes that a patch does not repeat, and the machine would then refuse the config, or take another disk.
+#[must_use]
+pub fn lost(before: &[Value], after: &[Value]) -> Vec<String> {
+    let mut lost = Vec::new();
+    for document in before {
+        let identity = Identity::of(document);
+        let Some(now) = after.iter().find(|now| Identity::of(now) == identity) else { continue };
+        for (parent, key) in rules::FORGOTTEN {
+            let path = format!("{parent}/{key}");
+            if document.pointer(&path).is_some() && now.pointer(&path).is_none() {
+                lost.push(format!("`{}` of {identity}", path[1..].replace('/', ".")));
+            }
+        }
+    }
+    lost
+}
+
 /// Refuses what Talos could not even decode.
 fn check(
     part: &Value,

@@ -326,6 +326,28 @@ fn a_finding_in_a_patch_names_its_line() {
 }
 
 #[test]
+fn what_the_lock_pins_is_part_of_the_spec() {
+    let pin = format!("{{\"sha256\": \"{}\", \"size\": 7}}", "0a".repeat(32));
+    let good = format!("{{\"format\": 1, \"images\": {{\"88d1/v1.13.9/a.qcow2\": {pin}}}}}");
+    let spec = read(&Sources { lock: Some(good.clone().into()), ..changed(&[]) }).spec.unwrap();
+    assert_eq!(spec.lock.images["88d1/v1.13.9/a.qcow2"].size, 7);
+    let damaged = Sources { lock: Some(good[..40].into()), ..changed(&[]) };
+    assert_eq!(codes(&damaged), ["C1001"]);
+    insta::assert_snapshot!(shown(&damaged), @r#"
+    error[C1001]: castle.lock can not be used
+    --> castle.hcl
+     = note: line 1: EOF while parsing a string
+     = note: it pins what the castle is made from, so nothing is guessed over it
+     = help: take it from version control again; or remove it, and `castle lock --images` makes a new one
+
+    castle.hcl: 1 error
+    "#);
+    for text in [&b"\xff"[..], b"", b"{\"format\": 99}"] {
+        assert_eq!(codes(&Sources { lock: Some(text.to_vec()), ..changed(&[]) }), ["C1001"]);
+    }
+}
+
+#[test]
 fn no_secret_of_a_machine_is_ever_shown() {
     let disk = |value: &str| {
         format!(

@@ -222,11 +222,9 @@ async fn a_foreign_guest_in_the_way_stops_everything_before_it_begins() {
     let report = bench.up().await;
     let failure = &report.failures[&preflight_id()];
     assert_eq!(failure.class, Class::Conflict);
-    assert!(
-        failure.why.contains("the number 422 of cp-02 is taken by VM `web`"),
-        "{}",
-        failure.why
-    );
+    let [finding] = &*failure.findings else { panic!("{failure:?}") };
+    assert_eq!(finding.place, "number 422 of cp-02");
+    assert!(finding.why.starts_with("it is taken by VM `web` on pve"), "{}", finding.why);
     assert_eq!(bench.mutations(), before);
     // Nor is it our leftover.
     assert_done(&bench.run(Direction::Down).await.1);

@@ -59,33 +59,33 @@ impl Yard {
 
 /// Looks who answers at every declared address.
 pub(super) async fn look(realm: &Realm) -> Yard {
-        let spec = realm.spec();
-        let looks = spec.nodes.iter().map(|node| async {
-            let standing = match Presence::look(&realm.world, node.address, None).await {
-                Presence::Silent { why } => Standing::Silent(why),
-                Presence::Foreign { .. } | Presence::Ours(_) => Standing::Configured,
-                Presence::Maintenance(talos) => match Identity::of(&talos).await {
-                    Ok(identity) => Standing::Waiting(identity),
-                    Err(error) => Standing::Silent(error.to_string()),
-                },
-            };
-            (node.name.clone(), standing)
-        });
-        let mut yard = Yard { at: join_all(looks).await.into_iter().collect(), vip_taken: false };
-        // Where machines are in use, one of them may rightly hold it.
-        if !yard.in_use() {
-            let vip = spec.network.vip.to_string();
-            let dial = realm.world.dialer.dial(&vip, KUBERNETES_PORT);
-            let refused =
-                |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
-            yard.vip_taken = match timeout(SILENCE, dial).await {
-                Ok(Ok(_)) => true,
-                Ok(Err(error)) => refused(&error),
-                Err(_) => false,
-            };
-        }
-        yard
+    let spec = realm.spec();
+    let looks = spec.nodes.iter().map(|node| async {
+        let standing = match Presence::look(&realm.world, node.address, None).await {
+            Presence::Silent { why } => Standing::Silent(why),
+            Presence::Foreign { .. } | Presence::Ours(_) => Standing::Configured,
+            Presence::Maintenance(talos) => match Identity::of(&talos).await {
+                Ok(identity) => Standing::Waiting(identity),
+                Err(error) => Standing::Silent(error.to_string()),
+            },
+        };
+        (node.name.clone(), standing)
+    });
+    let mut yard = Yard { at: join_all(looks).await.into_iter().collect(), vip_taken: false };
+    // Where machines are in use, one of them may rightly hold it.
+    if !yard.in_use() {
+        let vip = spec.network.vip.to_string();
+        let dial = realm.world.dialer.dial(&vip, KUBERNETES_PORT);
+        let refused =
+            |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        yard.vip_taken = match timeout(SILENCE, dial).await {
+            Ok(Ok(_)) => true,
+            Ok(Err(error)) => refused(&error),
+            Err(_) => false,
+        };
     }
+    yard
+}
 
 /// The step.
 pub(super) struct LookAround(pub(super) Realm);

@@ -150,15 +150,17 @@ impl Image {
         Ok(format!("{} ({} MiB, {how})", volume(&self.0.spec)?, size >> 20))
     }
 
-    /// Names of other castles with guests on this cluster: they may want the image, too.
-    async fn neighbours(&self, cx: &Context) -> Result<BTreeSet<String>, Failure> {
+    /// Whether machines of ours are there, and the names of other castles with guests on this cluster: they may want
+    /// the image, too.
+    async fn neighbours(&self, cx: &Context) -> Result<(bool, BTreeSet<String>), Failure> {
         let own = castle_tag(&self.0.spec.name);
         let guests = self.0.client(cx)?.guests().await;
         let guests = guests.map_err(|error| error.failure("look who else uses the image"))?;
+        let ours = guests.iter().any(|guest| guest.tags.contains(&own));
         let theirs = guests.iter().filter(|g| g.tags.contains(TAG) && !g.tags.contains(&own));
         let names =
             theirs.flat_map(|guest| &guest.tags).filter_map(|tag| tag.strip_prefix("castle-"));
-        Ok(names.map(str::to_owned).collect())
+        Ok((ours, names.map(str::to_owned).collect()))
     }
 }
 
@@ -248,12 +250,16 @@ impl Step for Image {
             }
             None => return Ok(None),
         };
-        let neighbours = self.neighbours(cx).await?;
+        let (ours, neighbours) = self.neighbours(cx).await?;
         if neighbours.is_empty() {
             return Ok(Some(found));
         }
-        let names: Vec<String> = neighbours.into_iter().collect();
-        cx.notice(format!("{found} stays: it is shared with other castles ({})", names.join(", ")));
+        let names = neighbours.into_iter().collect::<Vec<_>>().join(", ");
+        // While machines of ours stand this is asked for the plan; who else is there then is decided when it comes to it.
+        if ours {
+            return Ok(Some(format!("{found}, unless it is still shared with {names}")));
+        }
+        cx.notice(format!("{found} stays: it is shared with other castles ({names})"));
         Ok(None)
     }
 

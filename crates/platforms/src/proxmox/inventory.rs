@@ -10,6 +10,7 @@ use castle_proxmox::{Guest, GuestKind, Proxmox};
 
 use super::Site;
 use super::mark::{Mark, Owner, castle_tag, owner};
+use super::privileges::Held;
 use super::wanted::Wanted;
 
 /// What was found.
@@ -24,6 +25,8 @@ pub struct Inventory {
     pub unfinished: Vec<VmId>,
     /// Everything else, in words.
     pub foreign: BTreeMap<VmId, String>,
+    /// The memory that guests of others on the declared Proxmox node may take while they run, in bytes.
+    pub others_memory: u64,
 }
 
 /// A VM of this castle.
@@ -78,23 +81,23 @@ impl Inventory {
 /// If Proxmox does not answer, or the token may not see VMs: an empty list proves nothing then.
 pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
-    let rights = client.permissions().await.map_err(|error| error.failure(&what))?;
-    let sees_vms = ["/", "/vms"].iter().any(|path| {
-        rights.get(*path).is_some_and(|held| held.iter().any(|right| right == "VM.Audit"))
-    });
-    if !sees_vms {
-        return Err(Failure::new(
-            Class::Denied,
-            what,
-            "the token has no VM.Audit on /vms, so Proxmox would hide VMs from us",
-        )
-        .hint("give the token (and its user) a role with VM.Audit on /vms"));
+    let seen = client.privileges("/vms").await.map_err(|error| error.failure(&what))?;
+    if !seen.contains("VM.Audit") {
+        let held = Held::look(client, spec).await?;
+        let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
+        return Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)));
     }
     let guests = client.guests().await.map_err(|error| error.failure(&what))?;
     let mut found = Inventory::default();
-    for guest in guests.into_iter().filter(|guest| concerns(spec, guest)) {
-        sort(client, spec, &guest, &mut found).await?;
+    for guest in guests.iter().filter(|guest| concerns(spec, guest)) {
+        sort(client, spec, guest, &mut found).await?;
     }
+    let others = guests.iter().filter(|guest| {
+        guest.node == spec.platform.node
+            && guest.status == "running"
+            && !found.ours.contains_key(&guest.vmid)
+    });
+    found.others_memory = others.map(|guest| guest.memory).sum();
     Ok(found)
 }
 
@@ -114,7 +117,7 @@ async fn sort(
 ) -> Result<(), Failure> {
     let vmid = guest.vmid;
     if guest.kind == GuestKind::Container {
-        found.foreign.insert(vmid, format!("container `{}` on {}", guest.name, guest.node));
+        found.foreign.insert(vmid, described(guest));
         return Ok(());
     }
     let config = match client.vm_config(&guest.node, vmid).await {
@@ -123,7 +126,7 @@ async fn sort(
         Err(error) if error.is_missing() => return Ok(()),
         Err(error) => return Err(error.failure(format!("read the configuration of VM {vmid}"))),
     };
-    let described = format!("VM `{}` on {}", guest.name, guest.node);
+    let described = described(guest);
     match owner(vmid, &config) {
         Owner::Castle(mark) if mark.castle != spec.name => {
             found.foreign.insert(vmid, format!("{described} of castle {}", mark.castle));
@@ -137,12 +140,52 @@ async fn sort(
             found.ours.insert(vmid, Ours { mark, running: guest.status == "running" });
         }
         // The mark comes with the rest of the configuration, at the end of the task.
-        Owner::Somebody { .. } if config.lock() == Some("create") => found.unfinished.push(vmid),
+        Owner::Somebody { .. } if config.lock() == Some("create") => {
+            match abandoned(client, &guest.node, vmid).await? {
+                Some(why) => drop(found.foreign.insert(vmid, format!("{described}: {why}"))),
+                None => found.unfinished.push(vmid),
+            }
+        }
         Owner::Somebody { why } => {
             found.foreign.insert(vmid, format!("{described}: {why}"));
         }
     }
     Ok(())
+}
+
+/// A guest in words: what it is, its name, its place and its tags.
+pub(super) fn described(guest: &Guest) -> String {
+    let kind = match guest.kind {
+        GuestKind::Vm => "VM",
+        GuestKind::Container => "container",
+    };
+    let tags: Vec<&str> = guest.tags.iter().map(String::as_str).collect();
+    let tagged =
+        if tags.is_empty() { String::new() } else { format!(", tagged {}", tags.join(", ")) };
+    format!("{kind} `{}` on {}{tagged}", guest.name, guest.node)
+}
+
+/// Whether a VM that is locked by its making is made by nobody any more, in words. A task that has just ended is no
+/// proof, so the lock is looked at once more after the tasks.
+pub(super) async fn abandoned(
+    client: &Proxmox,
+    node: &str,
+    vmid: VmId,
+) -> Result<Option<String>, Failure> {
+    let running = client.running_tasks(node).await;
+    let running = running.map_err(|error| error.failure(format!("list the tasks of {node}")))?;
+    if running.iter().any(|task| task.object() == vmid.to_string()) {
+        return Ok(None);
+    }
+    match client.vm_config(node, vmid).await {
+        Ok(config) if config.lock() == Some("create") => Ok(Some(format!(
+            "whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock {vmid}, then qm \
+             destroy {vmid} --purge"
+        ))),
+        Ok(_) => Ok(None),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.failure(format!("read the configuration of VM {vmid}"))),
+    }
 }
 
 /// The step.

@@ -26,7 +26,9 @@ pub(super) async fn finish(
         .wait(Pace::TASK, what, || async {
             let status = client.task_status(task).await.map_err(|error| error.failure(what))?;
             Ok(match status {
-                TaskStatus::Running => Verdict::waiting(format!("{} is running", task.kind())),
+                TaskStatus::Running => {
+                    Verdict::waiting(format!("Proxmox' task {} is running", task.kind()))
+                }
                 TaskStatus::Ok => Verdict::Ready(0),
                 TaskStatus::Warnings(count) => Verdict::Ready(count),
                 TaskStatus::Failed(text) => {

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
+use castle_model::spec::Role;
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
-use castle_proxmox::{Config, Proxmox};
+use castle_proxmox::{Config, GuestKind, Proxmox};
+use castle_talos::Presence;
 
+use super::inventory::{abandoned, described};
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::shape::{Difference, difference, parameters};
 use super::wanted::VmNode;
@@ -53,7 +56,8 @@ impl Vm {
             Err(error) => return Err(self.failed("look at")(error)),
         };
         if config.lock() == Some("create") {
-            return Ok(Seen::InTheMaking);
+            let abandoned = abandoned(client, self.host(), vmid).await?;
+            return Ok(abandoned.map_or(Seen::InTheMaking, Seen::Foreign));
         }
         Ok(match owner(vmid, &config) {
             Owner::Castle(mark)
@@ -65,7 +69,10 @@ impl Vm {
                 Seen::Foreign(format!("node {} of castle {}", mark.node, mark.castle))
             }
             Owner::Somebody { why } => {
-                let whose = format!("`{}`: {why}", config.get("name").unwrap_or("no name"));
+                let tags: Vec<String> = config.tags().into_iter().collect();
+                let tagged = if tags.is_empty() { "no tags".into() } else { tags.join(", ") };
+                let name = config.get("name").unwrap_or("no name");
+                let whose = format!("`{name}` ({tagged}): {why}");
                 if config.tags().contains(&castle_tag(&self.site.spec.name)) {
                     Seen::Doubtful(whose)
                 } else {
@@ -110,9 +117,34 @@ impl Vm {
             vmid: self.node.vmid,
         };
         let parameters = parameters(spec, &self.node, &mark, &image::volume(spec)?);
-        let making =
-            client.create_vm(self.host(), &parameters).await.map_err(self.failed("create"))?;
+        let making = match client.create_vm(self.host(), &parameters).await {
+            Ok(making) => making,
+            // Somebody was faster. Whose it is now is looked up; Proxmox' own words help nobody.
+            Err(error) if error.class() == Class::Conflict => return self.overtaken(client).await,
+            Err(error) => return Err(self.failed("create")(error)),
+        };
         task::follow(cx, client, &making, &format!("create {}", self.named())).await
+    }
+
+    /// The number was taken between our look and our call: by us in a call whose answer was lost, which the next look
+    /// tells, or by a guest that our next look would not see.
+    async fn overtaken(&self, client: &Proxmox) -> Result<(), Failure> {
+        let guests = client.guests().await.map_err(self.failed("look who has taken"))?;
+        let taken = guests.iter().find(|guest| guest.vmid == self.node.vmid);
+        match taken.filter(|g| g.kind == GuestKind::Container || g.node != self.host()) {
+            Some(guest) => Err(self.foreign("make", &described(guest))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a control plane may be destroyed to be made anew: only while nobody has given it a config, because after
+    /// that it may hold a part of etcd. A worker always may.
+    async fn may_be_replaced(&self) -> bool {
+        if self.node.role == Role::Worker {
+            return true;
+        }
+        let presence = Presence::look(&self.site.world, self.node.address, None).await;
+        matches!(presence, Presence::Maintenance(_))
     }
 
     /// Mends what can be mended in place.
@@ -150,7 +182,56 @@ impl Vm {
 
     fn unfit(&self, found: &Difference) -> Failure {
         Failure::new(Class::Conflict, format!("change {}", self.named()), found.fixed.join(", "))
-            .hint("this cannot be changed on a living machine: `castle down`, then `castle up`; or put the castle file back")
+            .hint("this cannot be changed on a machine that may hold a part of etcd: put the castle file back; or `castle down`, then `castle up`")
+    }
+
+    /// Destroys a VM that is proven ours, with everything that bears its number.
+    async fn remove(&self, cx: &Context, client: &Proxmox, config: &Config) -> Result<(), Failure> {
+        let (vmid, what) = (self.node.vmid, format!("remove {}", self.named()));
+        if config.get("protection") == Some("1") {
+            let why = "somebody has protected it in Proxmox, so it was not even switched off";
+            return Err(Failure::new(Class::Conflict, what, why).hint(format!(
+                "if it may really go, take the protection off (qm set {vmid} --protection 0), then run the same command again"
+            )));
+        }
+        if self.running(client).await? {
+            let stopping = client.stop(self.host(), vmid).await.map_err(self.failed("stop"))?;
+            task::follow(cx, client, &stopping, &format!("stop {}", self.named())).await?;
+        }
+        // Somebody may have put another guest there while it stopped.
+        match self.look(client).await? {
+            Seen::Nothing => return Ok(()),
+            Seen::Foreign(whose) | Seen::Doubtful(whose) => {
+                return Err(self.foreign("remove", &whose));
+            }
+            Seen::Ours(..) | Seen::InTheMaking => {}
+        }
+        let removing = client.delete_vm(self.host(), vmid).await.map_err(self.failed("remove"))?;
+        match task::follow(cx, client, &removing, &what).await {
+            // An earlier call whose answer was lost has removed it.
+            Err(failure) if failure.class == Class::Gone => {}
+            outcome => outcome?,
+        }
+        self.nothing_left(client).await
+    }
+
+    /// A disk that could not be removed is only a warning to Proxmox.
+    async fn nothing_left(&self, client: &Proxmox) -> Result<(), Failure> {
+        let storage = &self.site.spec.platform.storage;
+        let disks = client.content(self.host(), storage, Some("images")).await;
+        let disks = disks.map_err(self.failed("look for disks of"))?;
+        let left: Vec<String> = disks
+            .into_iter()
+            .filter(|disk| disk.vmid == u64::from(self.node.vmid.0))
+            .map(|disk| disk.volid)
+            .collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let commands: Vec<String> = left.iter().map(|disk| format!("pvesm free {disk}")).collect();
+        let why = format!("the VM is gone, and Proxmox has left {}", left.join(", "));
+        Err(Failure::new(Class::Conflict, format!("remove the disks of {}", self.named()), why)
+            .hint(format!("remove them on the host: {}", commands.join("; "))))
     }
 
     async fn start(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
@@ -194,6 +275,9 @@ impl Step for Vm {
         }
         let found = difference(&self.site.spec, &self.node, &config);
         if !found.fixed.is_empty() {
+            if self.may_be_replaced().await {
+                return Ok(Observed::stale(found.words()));
+            }
             return Err(self.unfit(&found));
         }
         if !found.is_empty() {
@@ -205,10 +289,17 @@ impl Step for Vm {
         Ok(Observed::right(format!("running, {}", mark.uuid())))
     }
 
-    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+    async fn act(&self, cx: &Context, verb: Verb) -> Result<Acted, Failure> {
         let client = self.site.client(cx)?;
         let mut change = Change::Updated;
         let mut seen = self.look_settled(cx, &client).await?;
+        if let Seen::Ours(_, config) = &seen
+            && verb == Verb::Replace
+            && !difference(&self.site.spec, &self.node, config).fixed.is_empty()
+        {
+            self.remove(cx, &client, config).await?;
+            seen = Seen::Nothing;
+        }
         if matches!(seen, Seen::Nothing) {
             self.create(cx, &client).await?;
             change = Change::Created;
@@ -272,31 +363,13 @@ impl Step for Vm {
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
         let client = self.site.client(cx)?;
         match self.look_settled(cx, &client).await? {
-            Seen::Nothing => return Ok(()),
-            Seen::Ours(..) => {}
-            Seen::Foreign(whose) | Seen::Doubtful(whose) => {
-                return Err(self.foreign("remove", &whose));
-            }
+            Seen::Nothing => Ok(()),
+            Seen::Ours(_, config) => self.remove(cx, &client, &config).await,
+            Seen::Foreign(whose) | Seen::Doubtful(whose) => Err(self.foreign("remove", &whose)),
             Seen::InTheMaking => {
-                let why = "a task is still making it";
-                return Err(Failure::new(
-                    Class::Transient,
-                    format!("remove {}", self.named()),
-                    why,
-                ));
+                let what = format!("remove {}", self.named());
+                Err(Failure::new(Class::Transient, what, "a task is still making it"))
             }
         }
-        if self.running(&client).await? {
-            let stopping =
-                client.stop(self.host(), self.node.vmid).await.map_err(self.failed("stop"))?;
-            task::follow(cx, &client, &stopping, &format!("stop {}", self.named())).await?;
-        }
-        // Somebody may have put another guest there while it stopped.
-        if let Seen::Foreign(whose) | Seen::Doubtful(whose) = self.look(&client).await? {
-            return Err(self.foreign("remove", &whose));
-        }
-        let removing =
-            client.delete_vm(self.host(), self.node.vmid).await.map_err(self.failed("remove"))?;
-        task::follow(cx, &client, &removing, &format!("remove {}", self.named())).await
     }
 }

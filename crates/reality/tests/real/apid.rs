@@ -1,9 +1,11 @@
 //! Our client against Talos' own API front, and the same questions to others who claim to answer like it.
 
+use std::fs;
 use std::net::Ipv4Addr;
 
+use castle_model::Secret;
 use castle_reality::Real;
-use castle_talos::{Presence, Talos, TalosAccess, TalosError};
+use castle_talos::{Bundle, Presence, Talos, TalosAccess, TalosError};
 use castle_talos_proto::cosi::GetRequest;
 use castle_talos_proto::cosi::state_client::StateClient;
 use castle_talos_proto::machine::machine_service_client::MachineServiceClient;
@@ -295,4 +297,29 @@ async fn an_emulated_machine_in_maintenance_mode_answers_like_the_real_front() {
     let address = datacenter.spec.nodes[0].address;
     datacenter.listens(address).await;
     assert_eq!(maintenance(&datacenter.world(), address, &administrator).await, MAINTENANCE);
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn emulated_machines_answer_like_the_real_front() {
+    let Some(oracle) = Real::find("talosoracle-1.13") else { return };
+    let place = folder();
+    let ours = secrets(&oracle, place.path(), "ours.yaml").await;
+    let theirs = secrets(&oracle, place.path(), "theirs.yaml").await;
+    let datacenter = Datacenter::open(machines(83, 3, 1)).await;
+    let bundle = Bundle::from_yaml(&Secret::new(fs::read_to_string(&ours).unwrap())).unwrap();
+    let administrator = somebody(&oracle, &ours, "os:admin").await;
+    datacenter.configure(&bundle, &administrator).await;
+    let nodes = &datacenter.spec.nodes;
+    let at = Configured {
+        world: datacenter.world(),
+        first: nodes[0].address,
+        second: nodes[1].address,
+        worker: nodes[3].address,
+        nobody: Ipv4Addr::new(127, 0, 83, 99),
+        administrator,
+        reader: somebody(&oracle, &ours, "os:reader").await,
+        foreigner: somebody(&oracle, &theirs, "os:admin").await,
+    };
+    assert_eq!(configured(&at).await, CONFIGURED);
 }

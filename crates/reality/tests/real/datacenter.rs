@@ -94,6 +94,17 @@ impl Datacenter {
         machine_config(&self.spec, node, bundle, SCHEMATIC, &without_secrets).unwrap().text
     }
 
+    /// Gives every machine its config, and waits until each has proven who it is.
+    pub(crate) async fn configure(&self, bundle: &Bundle, access: &castle_talos::TalosAccess) {
+        let world = self.world();
+        for node in &self.spec.nodes {
+            self.listens(node.address).await;
+            let blank = Talos::maintenance(&world, node.address).await.unwrap();
+            blank.apply(&self.config(node, bundle)).await.unwrap();
+        }
+        self.secured(access).await;
+    }
+
     /// Waits until every machine has proven who it is.
     pub(crate) async fn secured(&self, access: &castle_talos::TalosAccess) {
         let world = self.world();

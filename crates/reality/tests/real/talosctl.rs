@@ -3,10 +3,12 @@
 use castle_reality::{Output, Real, run};
 use castle_talos::{Bundle, TalosAccess};
 use castle_wire::{SystemClock, SystemEntropy};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::timeout;
 
 use crate::datacenter::{Datacenter, LIMIT, machines};
-use crate::setting::{ORACLES, SOON, ask, folder, with, write};
+use crate::setting::{ORACLES, SOON, ask, folder, with, write, yaml};
 
 #[tokio::test(flavor = "current_thread")]
 #[ignore = "needs real components: cargo xtask test"]
@@ -23,15 +25,15 @@ async fn our_talosconfig_is_read_by_talosctl_and_by_talos_own_client() {
     let told = run(with(talosctl.program(), &words), SOON).await.expect_success();
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["context"], "blue");
-    assert_eq!(told["endpoints"], serde_json::json!(["127.0.84.11", "127.0.84.12", "127.0.84.13"]));
-    assert_eq!(told["roles"], serde_json::json!(["os:admin"]));
+    assert_eq!(told["endpoints"], json!(["127.0.84.11", "127.0.84.12", "127.0.84.13"]));
+    assert_eq!(told["roles"], json!(["os:admin"]));
 
     for name in ORACLES {
         let Some(oracle) = Real::find(name) else { return };
         let told: Value =
             serde_json::from_str(&ask(&oracle, &["talosconfig", &file]).await).unwrap();
         assert_eq!(told["blue"]["current"], true, "{name}: {told}");
-        assert_eq!(told["blue"]["roles"], serde_json::json!(["os:admin"]), "{name}");
+        assert_eq!(told["blue"]["roles"], json!(["os:admin"]), "{name}");
     }
 }
 
@@ -55,39 +57,228 @@ impl Talosctl {
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-#[ignore = "needs real components: cargo xtask test"]
-async fn talosctl_raises_and_razes_an_emulated_cluster() {
-    let Some(real) = Real::find("talosctl-1.13") else { return };
-    let datacenter = Datacenter::open(machines(85, 3, 1)).await;
+/// An emulated cluster and talosctl to work on it.
+struct Bench {
+    datacenter: Datacenter,
+    talosctl: Talosctl,
+    bundle: Bundle,
+    access: TalosAccess,
+    place: TempDir,
+    nodes: Vec<String>,
+}
+
+/// Three control planes and a worker in maintenance mode, at `127.0.<net>.11` to `.14`.
+async fn bench(net: u8) -> Option<Bench> {
+    let real = Real::find("talosctl-1.13")?;
+    let datacenter = Datacenter::open(machines(net, 3, 1)).await;
     let bundle = Bundle::generate(&SystemEntropy, &SystemClock).unwrap();
     let access = TalosAccess::issue(&bundle, &SystemEntropy, &SystemClock).unwrap();
     let place = folder();
     let talosconfig =
         write(place.path(), "talosconfig", access.talosconfig(&datacenter.spec).expose());
     let talosctl = Talosctl { real, talosconfig: talosconfig.display().to_string() };
-    let nodes: Vec<String> =
-        datacenter.spec.nodes.iter().map(|node| node.address.to_string()).collect();
-    let first = nodes[0].as_str();
-
+    let nodes = datacenter.spec.nodes.iter().map(|node| node.address.to_string()).collect();
     for node in &datacenter.spec.nodes {
         datacenter.listens(node.address).await;
-        let told = talosctl.insecure(&node.address.to_string(), &["version"]).await;
-        assert!(told.expect_success().contains("Tag:         v1.13.9"));
-        let file =
-            write(place.path(), node.name.as_str(), datacenter.config(node, &bundle).expose());
-        let words = ["apply-config", "--file", &file.display().to_string()];
-        let told = talosctl.insecure(&node.address.to_string(), &words).await;
-        assert_eq!(told.stderr, "Applied configuration without a reboot\n");
     }
-    datacenter.secured(&access).await;
-    let told = talosctl.secure(first, &["version"]).await.expect_success();
-    assert!(told.contains("NODE:        127.0.85.11") && told.contains("RBAC"), "{told}");
+    Some(Bench { datacenter, talosctl, bundle, access, place, nodes })
+}
+
+impl Bench {
+    /// Sends every machine our config by talosctl.
+    async fn apply(&self) {
+        for node in &self.datacenter.spec.nodes {
+            let config = self.datacenter.config(node, &self.bundle);
+            let file = write(self.place.path(), node.name.as_str(), config.expose());
+            let words = ["apply-config", "--file", &file.display().to_string()];
+            let told = self.talosctl.insecure(&node.address.to_string(), &words).await;
+            assert_eq!(told.code, Some(0), "{}", told.stderr);
+            assert_eq!(told.stderr, "Applied configuration without a reboot\n");
+        }
+        self.datacenter.secured(&self.access).await;
+    }
+
+    /// Bootstraps etcd, and waits until talosctl itself finds nothing to wait for.
+    async fn raise(&self) {
+        self.apply().await;
+        let first = self.nodes[0].as_str();
+        drop(self.talosctl.secure(first, &["bootstrap"]).await.expect_success());
+        let control_planes = self.nodes[..3].join(",");
+        let words = [
+            "health",
+            "--control-plane-nodes",
+            &control_planes,
+            "--worker-nodes",
+            &self.nodes[3],
+            "--wait-timeout",
+            "100s",
+        ];
+        let told = self.talosctl.secure(first, &words).await;
+        assert_eq!(told.code, Some(0), "{}", told.stderr);
+        for proof in [
+            "etcd members to be consistent across nodes: OK",
+            "etcd members to be control plane nodes: OK",
+            "all nodes to finish boot sequence: OK",
+            "all k8s nodes to report ready: OK",
+            "coredns to report ready: OK",
+        ] {
+            assert!(told.stderr.contains(proof), "{proof} is missing in:\n{}", told.stderr);
+        }
+    }
+
+    /// Asks until the answer is right.
+    async fn until(&self, node: &str, words: &[&str], right: impl Fn(&str) -> bool) {
+        let asked = async {
+            loop {
+                let told = self.talosctl.secure(node, words).await;
+                if told.code == Some(0) && right(&told.stdout) {
+                    break;
+                }
+            }
+        };
+        assert!(timeout(LIMIT, asked).await.is_ok(), "{words:?} never told what was waited for");
+    }
+}
+
+/// A table without what differs between runs: rows of words, the heading left out.
+fn rows(table: &str) -> Vec<Vec<&str>> {
+    table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect()
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn machines_in_maintenance_mode_are_read_and_configured() {
+    let Some(bench) = bench(85).await else { return };
+    let (talosctl, first) = (&bench.talosctl, bench.nodes[0].as_str());
+    let told = talosctl.insecure(first, &["version"]).await.expect_success();
+    assert!(told.contains("NODE:        127.0.85.11\n\tTag:         v1.13.9"), "{told}");
+    let told = talosctl.insecure(first, &["get", "machinestatus"]).await.expect_success();
+    assert_eq!(rows(&told)[0][2..], ["machine", "1", "maintenance", "true"], "{told}");
+    let told = talosctl.insecure(first, &["get", "machineconfig"]).await.expect_failure();
+    assert!(told.contains("PermissionDenied"), "{told}");
+    let told = talosctl.secure(first, &["version"]).await.expect_failure();
+    assert!(told.contains("x509: certificate signed by unknown authority"), "{told}");
+    let nonsense = write(bench.place.path(), "nonsense", "machine:\n  nonsense: 1\n");
+    let words = ["apply-config", "--file", &nonsense.display().to_string()];
+    let told = talosctl.insecure(first, &words).await.expect_failure();
+    assert!(told.contains("nonsense"), "{told}");
+
+    bench.apply().await;
     let told = talosctl.insecure(first, &["version"]).await.expect_failure();
     assert!(told.contains("code = Unavailable"), "{told}");
-    drop(talosctl.secure(first, &["bootstrap"]).await.expect_success());
-    let told = talosctl.secure(first, &["etcd", "members"]).await.expect_success();
-    assert!(told.contains("cp-01") && told.contains("https://127.0.85.11:2380"), "{told}");
+    let told = talosctl.secure(first, &["version"]).await.expect_success();
+    assert!(told.contains("NODE:        127.0.85.11") && told.contains("RBAC"), "{told}");
+    // By way of another control plane, and of a worker, which forwards nothing.
+    let far = ["version", "--nodes", &bench.nodes[1]];
+    let words = ["--talosconfig", &talosctl.talosconfig, "--endpoints"];
+    let told =
+        run(with(talosctl.real.program(), &[&words, &[first][..], &far].concat()), LIMIT).await;
+    assert!(told.expect_success().contains("NODE:        127.0.85.12"));
+    let worker = [bench.nodes[3].as_str()];
+    let told =
+        run(with(talosctl.real.program(), &[&words, &worker[..], &far].concat()), LIMIT).await;
+    assert!(told.expect_failure().contains("no request forwarding"));
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn talos_own_clients_of_both_generations_are_answered() {
+    let Some(bench) = bench(88).await else { return };
+    let first = bench.nodes[0].as_str();
+    let mut oracles = Vec::new();
+    for name in ORACLES {
+        let Some(oracle) = Real::find(name) else { return };
+        let told = ask(&oracle, &["maint-version", &format!("{first}:50000")]).await;
+        assert!(told.contains("v1.13.9"), "{name}: {told}");
+        oracles.push(oracle);
+    }
+    bench.apply().await;
+    for oracle in oracles {
+        let told = ask(&oracle, &["version", &bench.talosctl.talosconfig, &bench.nodes[1]]).await;
+        assert!(told.contains("127.0.88.12") && told.contains("v1.13.9"), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn a_cluster_rises_is_healthy_and_tells_about_itself() {
+    let Some(bench) = bench(86).await else { return };
+    bench.raise().await;
+    let (talosctl, first) = (&bench.talosctl, bench.nodes[0].as_str());
     let told = talosctl.secure(first, &["bootstrap"]).await.expect_failure();
-    assert!(told.contains("etcd data directory is not empty"), "{told}");
+    assert!(told.contains("AlreadyExists desc = etcd data directory is not empty"), "{told}");
+
+    let told = talosctl.secure(first, &["etcd", "members"]).await.expect_success();
+    let members: Vec<_> = rows(&told).into_iter().map(|row| [row[2], row[3], row[5]]).collect();
+    let member = |name, peer| [name, peer, "false"];
+    assert_eq!(
+        members,
+        [
+            member("cp-01", "https://127.0.86.11:2380"),
+            member("cp-02", "https://127.0.86.12:2380"),
+            member("cp-03", "https://127.0.86.13:2380"),
+        ]
+    );
+    let told = talosctl.secure(first, &["get", "members"]).await.expect_success();
+    let members: Vec<_> = rows(&told).into_iter().map(|row| [row[3], row[6]]).collect();
+    assert_eq!(
+        members,
+        [
+            ["cp-01", "controlplane"],
+            ["cp-02", "controlplane"],
+            ["cp-03", "controlplane"],
+            ["worker-01", "worker"],
+        ]
+    );
+    let told = talosctl.secure(first, &["get", "machinestatus"]).await.expect_success();
+    assert_eq!(rows(&told)[0][5..], ["running", "true"], "{told}");
+    let told = talosctl.secure(first, &["service"]).await.expect_success();
+    for service in ["apid", "etcd", "kubelet", "trustd"] {
+        let row = rows(&told).into_iter().find(|row| row[1] == service).unwrap();
+        assert_eq!(row[2..4], ["Running", "OK"], "{told}");
+    }
+    let told = talosctl.secure(first, &["service", "etcd"]).await.expect_success();
+    assert!(told.contains("STATE    Running"), "{told}");
+
+    let file = bench.place.path().join("kubeconfig").display().to_string();
+    let words = ["kubeconfig", "--merge=false", "--force", &file];
+    drop(talosctl.secure(first, &words).await.expect_success());
+    let config = yaml(&std::fs::read_to_string(&file).unwrap());
+    assert_eq!(config["clusters"][0]["cluster"]["server"], "https://127.0.86.10:6443");
+    assert_eq!(config["current-context"], "admin@blue");
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn machines_are_reset_and_come_back_blank() {
+    let Some(bench) = bench(87).await else { return };
+    bench.raise().await;
+    let (talosctl, first) = (&bench.talosctl, bench.nodes[0].as_str());
+    let wipe = ["--system-labels-to-wipe", "STATE", "--system-labels-to-wipe", "EPHEMERAL"];
+    let reset = |how: &'static [&'static str]| [&["reset", "--reboot"], &wipe[..], how].concat();
+
+    let words = reset(&["--graceful=false", "--wait=false"]);
+    drop(talosctl.secure(&bench.nodes[3], &words).await.expect_success());
+    blank(&bench, 3).await;
+
+    // A control plane that leaves in good order takes its member of etcd along.
+    let words = reset(&["--wait=false"]);
+    drop(talosctl.secure(&bench.nodes[2], &words).await.expect_success());
+    bench.until(first, &["etcd", "members"], |table| rows(table).len() == 2).await;
+    blank(&bench, 2).await;
+    bench.until(first, &["get", "members"], |table| !table.contains("cp-03")).await;
+}
+
+/// Waits until a machine is back in maintenance mode.
+async fn blank(bench: &Bench, node: usize) {
+    let address = bench.nodes[node].as_str();
+    let asked = async {
+        loop {
+            let told = bench.talosctl.insecure(address, &["get", "machinestatus"]).await;
+            if told.stdout.contains("maintenance") {
+                break;
+            }
+        }
+    };
+    assert!(timeout(LIMIT, asked).await.is_ok(), "{address} never came back");
 }

@@ -48,11 +48,15 @@ pub(super) async fn connection(
             (Some(*listen), identity.map(|identity| identity.generation))
         }
     };
-    let served = serve(shared.clone(), target.clone(), stream);
+    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), stream));
     tokio::select! {
         biased;
         () = broken(&shared, &target, listen, generation) => {}
-        () = served => {}
+        () = &mut served => return,
+    }
+    if let Some(grace) = shared.time.grace() {
+        // Whether it ends by itself or not: it has had its time.
+        drop(tokio::time::timeout(grace, served).await);
     }
 }
 

@@ -20,6 +20,9 @@ const RSA_POOL: [&[u8]; 4] = [
     include_bytes!("../keys/rehearsal-only-4.der"),
 ];
 
+/// Enough for a busy computer to write an answer.
+const GRACE: Duration = Duration::from_millis(100);
+
 /// Virtual time: where the world rested, plus what tokio's clock has run since, times the speed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VirtualTime {
@@ -56,6 +59,12 @@ impl VirtualTime {
     pub(super) fn real(&self, time: Duration) -> Duration {
         let (time, speed) = (time.as_nanos(), u128::from(self.speed));
         Duration::from_nanos(u64::try_from(time.div_ceil(speed)).unwrap_or(u64::MAX))
+    }
+
+    /// How long a connection may finish what was already said on it, when its listener goes. In time that runs faster
+    /// than the computer, an answer and the end of its connection fall together, which no real machine shows.
+    pub(super) fn grace(&self) -> Option<Duration> {
+        (self.speed > 1).then_some(GRACE)
     }
 
     pub(super) fn moment(&self) -> Moment {

@@ -289,3 +289,6 @@ fn pem(text: &str) -> String {
         .filter(|pem| pem.starts_with("-----BEGIN "))
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

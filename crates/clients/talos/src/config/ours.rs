@@ -54,9 +54,6 @@ pub(super) fn add(
     documents: &mut Vec<Value>,
 ) -> Result<(), Failure> {
     let split = draft.contract >= Contract::V1_14;
-    if !split {
-        documents.extend(mirrors(draft.spec));
-    }
     network(draft, split, documents);
     volumes(draft, split, encryption, documents);
     if split {

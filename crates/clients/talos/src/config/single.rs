@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Contract, Draft, audit_policy, document, kubernetes_endpoint, pod_security};
+use super::{Contract, Draft, audit_policy, document, kubernetes_endpoint, ours, pod_security};
 
-/// The main document, and the one beside it that Talos' generator makes.
+/// The main document, and those beside it that Talos' generator makes.
 pub(super) fn documents(draft: &Draft) -> Vec<Value> {
     let main = json!({
         "version": "v1alpha1",
@@ -17,7 +17,10 @@ pub(super) fn documents(draft: &Draft) -> Vec<Value> {
     });
     let hostname =
         document("HostnameConfig", json!({ "hostname": draft.node.name, "auto": "off" }));
-    vec![main, hostname]
+    let mut documents = vec![main];
+    documents.extend(ours::mirrors(draft.spec));
+    documents.push(hostname);
+    documents
 }
 
 fn machine(draft: &Draft) -> Value {

@@ -132,19 +132,23 @@ fn authorities(draft: &Draft) -> Vec<Value> {
         document("KubeAuthorizerConfig", json!({ "name": "node", "type": "Node" })),
         document("KubeAuthorizerConfig", json!({ "name": "rbac", "type": "RBAC" })),
     ];
-    if spec.machine.secretbox {
-        // Upstream's name of the key: with another, what an older version of Talos encrypted can not be read.
-        let keys = json!([{ "name": "key2", "secret": bundle.secretbox.expose() }]);
-        let providers = json!([{ "secretbox": { "keys": keys } }]);
-        let resources = json!([{ "providers": providers, "resources": ["secrets"] }]);
-        let config = json!({ "config": { "resources": resources } });
-        documents.push(document("KubeEtcdEncryptionConfig", config));
-    }
+    // Upstream's name of the key: with another, what an older version of Talos encrypted can not be read. Without
+    // encryption the document is needed all the same.
+    let provider = if spec.machine.secretbox {
+        json!({ "secretbox": { "keys": [{ "name": "key2", "secret": bundle.secretbox.expose() }] } })
+    } else {
+        json!({ "identity": {} })
+    };
+    let resources = json!([{ "providers": [provider], "resources": ["secrets"] }]);
+    let config = json!({ "config": { "resources": resources } });
+    documents.push(document("KubeEtcdEncryptionConfig", config));
     documents.push(document(
         "KubeServiceAccountConfig",
         json!({
-            "issuer": { "privateKey": bundle.service_account.expose() },
-            "issuerURL": kubernetes_endpoint(spec),
+            "issuer": {
+                "privateKey": bundle.service_account.expose(),
+                "issuerURL": kubernetes_endpoint(spec),
+            },
         }),
     ));
     documents

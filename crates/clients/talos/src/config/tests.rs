@@ -202,7 +202,9 @@ fn options_become_documents_of_each_generation() {
     assert_eq!(of_kind(&new, "KubeAPIServerConfig")[0]["certExtraSANs"], json!(["api.lan"]));
     assert_eq!(of_kind(&new, "KubeCoreDNSConfig")[0]["enabled"], false);
     assert_eq!(of_kind(&new, "KernelModuleConfig")[0]["name"], "nvme_tcp");
-    assert_eq!(of_kind(&new, "KubeEtcdEncryptionConfig").len(), 0);
+    let open =
+        of_kind(&new, "KubeEtcdEncryptionConfig")[0].pointer("/config/resources/0/providers");
+    assert_eq!(open.unwrap(), &json!([{ "identity": {} }]));
 }
 
 #[test]
@@ -242,9 +244,17 @@ fn patches_are_applied_in_their_order_where_they_belong() {
 }
 
 #[test]
-fn a_patch_without_effect_is_told_and_a_wrong_one_is_refused() {
+fn a_patch_without_effect_or_with_another_is_told_and_a_wrong_one_is_refused() {
     let idle = patched(&[(PatchTarget::All, "machine: {type: controlplane}")], 0).unwrap();
     assert_eq!(idle.warnings, ["the patch castle.hcl:40 changes nothing on cp-01"]);
+    let volume = "{apiVersion: v1alpha1, kind: UserVolumeConfig, name: longhorn, \
+        provisioning: {minSize: 5GiB}}";
+    let losing = patched(&[(PatchTarget::All, volume)], 1).unwrap();
+    assert_eq!(
+        losing.warnings,
+        ["the patch castle.hcl:40 does not repeat `provisioning.diskSelector.match` of \
+          UserVolumeConfig longhorn, so it is lost"]
+    );
     let failure = patched(&[(PatchTarget::All, "machine: [1]")], 0).unwrap_err();
     insta::assert_snapshot!(
         format!("{failure}\nhint: {}", failure.hint.as_deref().unwrap()),

@@ -1,0 +1,190 @@
+//! `castle talosconfig`, `kubeconfig` and `machineconfig`: what people are given, made from the Talos secrets.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use castle_layers::Credentials;
+use castle_layers::secrets::kept::{Kept, kept};
+use castle_model::spec::SecretRef;
+use castle_model::{Failure, Secret};
+use castle_platforms::handout::Handout;
+use castle_wire::World;
+
+use crate::args::{Access, Everywhere, MachineConfig};
+use crate::castle::{Castle, Place};
+use crate::exit::{Exit, Problem};
+use crate::output;
+use crate::project::{Which, read_named};
+use crate::real;
+use crate::rehearsal::{self, Rehearsal};
+use crate::settings::Settings;
+
+/// What is asked for.
+pub(crate) enum Wish<'a> {
+    /// For `talosctl`.
+    Talosconfig(&'a Access),
+    /// For `kubectl`.
+    Kubeconfig(&'a Access),
+    /// The config that a machine would be sent.
+    MachineConfig(&'a MachineConfig),
+}
+
+impl Wish<'_> {
+    fn bundle(&self) -> Option<&Path> {
+        match self {
+            Self::Talosconfig(args) | Self::Kubeconfig(args) => args.bundle.as_deref(),
+            Self::MachineConfig(args) => args.bundle.as_deref(),
+        }
+    }
+
+    /// Refuses a machine that the castle does not have, before anybody is asked for secrets.
+    fn check(&self, castle: &Castle) -> Result<(), Problem> {
+        let Self::MachineConfig(MachineConfig { node, .. }) = self else { return Ok(()) };
+        let names: Vec<&str> = castle.spec.nodes.iter().map(|node| node.name.as_str()).collect();
+        if names.contains(&node.as_str()) {
+            return Ok(());
+        }
+        let name = &castle.spec.name;
+        Err(Problem::usage(format!("there is no machine `{node}` in the castle `{name}`"))
+            .hint(format!("its machines are {}", names.join(", "))))
+    }
+}
+
+/// Where the Talos secrets come from, and the values that a castle file refers to.
+struct Source {
+    bundle: Secret,
+    /// None if they were not read: placeholders then stand in their places.
+    values: Option<BTreeMap<String, Secret>>,
+}
+
+/// Gives it out.
+pub(crate) fn run(
+    which: &Which,
+    place: Place,
+    wish: &Wish<'_>,
+    everywhere: &Everywhere,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    if let Some(file) = wish.bundle() {
+        // With the secrets in hand nothing else is needed: no network, no credentials, no rehearsal.
+        let castle = Castle::find(which, place, everywhere, settings)?;
+        wish.check(&castle)?;
+        let text = String::from_utf8(read_named(file, settings)?)
+            .map_err(|_| Problem::usage(format!("{} is not text", file.display())))?;
+        let source = Source { bundle: Secret::new(text), values: None };
+        return give(&castle, &real::world_without_roots(), &source, wish, settings);
+    }
+    match place {
+        Place::Real => {
+            let castle = Castle::find(which, place, everywhere, settings)?;
+            wish.check(&castle)?;
+            let identity = real::identity(&castle, settings)?;
+            let world = real::world(settings)?;
+            let source = real::runtime()?.block_on(from_vault(&castle, &world, identity))?;
+            give(&castle, &world, &source, wish, settings)
+        }
+        Place::Rehearsal => {
+            let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
+            wish.check(&rehearsal.castle)?;
+            rehearsal::runtime()?.block_on(async {
+                let host = rehearsal.look()?;
+                host.spawn_driver();
+                let (world, identity) = (host.world(), rehearsal::identity(&host));
+                let source = from_vault(&rehearsal.castle, &world, identity).await?;
+                give(&rehearsal.castle, &world, &source, wish, settings)
+            })
+        }
+    }
+}
+
+async fn from_vault(
+    castle: &Castle,
+    world: &World,
+    identity: Credentials,
+) -> Result<Source, Problem> {
+    let Kept { bundle, values } = kept(&Arc::new(castle.spec.clone()), world, identity)
+        .await
+        .map_err(|failure| Problem::failure(&failure))?;
+    Ok(Source { bundle, values: Some(values) })
+}
+
+fn give(
+    castle: &Castle,
+    world: &World,
+    source: &Source,
+    wish: &Wish<'_>,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
+    let problem = |failure: Failure| Problem::failure(&failure);
+    let handout = Handout::read(&source.bundle).map_err(problem)?;
+    let (text, out) = match wish {
+        Wish::Talosconfig(args) => {
+            (handout.talosconfig(&castle.spec, world).map_err(problem)?, args.out.as_deref())
+        }
+        Wish::Kubeconfig(args) => {
+            (handout.kubeconfig(&castle.spec, world).map_err(problem)?, args.out.as_deref())
+        }
+        Wish::MachineConfig(args) => {
+            let secrets = |key: &SecretRef| value(source, key);
+            let shown = handout.machine_config(&castle.spec, &args.node, &secrets, args.reveal);
+            let shown = shown.map_err(problem)?;
+            for warning in &shown.warnings {
+                output::talk(&format!("warning: {warning}"));
+            }
+            (shown.text, None)
+        }
+    };
+    match out {
+        None => output::data(text.expose()),
+        Some(path) => write(path, &text, settings)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The value of a secret that the castle file refers to, or a placeholder where no value was read.
+fn value(source: &Source, key: &SecretRef) -> Result<Secret, Failure> {
+    let Some(values) = &source.values else {
+        return Ok(Secret::new(format!("<secret {}>", key.0)));
+    };
+    values.get(&key.0).cloned().ok_or_else(|| {
+        Failure::new(
+            castle_model::Class::Gone,
+            format!("use the secret `{}`", key.0),
+            "the secret source does not have it",
+        )
+        .hint("add it there, or give the Talos secrets by --bundle FILE: then placeholders stand for all others")
+    })
+}
+
+/// Writes secrets to a new file that only its owner can read. An old one is never overwritten: it may hold other keys.
+fn write(path: &Path, text: &Secret, settings: &Settings) -> Result<(), Problem> {
+    let whole = settings.directory.join(path);
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole);
+    let failed = |error: &std::io::Error| {
+        let problem =
+            Problem::new(Exit::Failed, format!("{} could not be written", path.display()));
+        let problem = problem.because(error);
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => problem.hint(
+                "choose another name, or remove it first: it may hold the keys of something else",
+            ),
+            _ => problem,
+        }
+    };
+    let mut file = opened.map_err(|error| failed(&error))?;
+    file.write_all(text.expose().as_bytes()).map_err(|error| failed(&error))?;
+    file.sync_all().map_err(|error| failed(&error))?;
+    let inside = whole.canonicalize().unwrap_or(whole);
+    if inside.ancestors().skip(1).any(|folder| folder.join(".git").exists()) {
+        output::talk(&format!(
+            "warning: {} lies in a git work tree and holds keys of an administrator: do not commit it",
+            path.display()
+        ));
+    }
+    output::talk(&format!("{} written, for you alone to read", path.display()));
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! What people are given: configs for other programs, and the lock.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::context::{Context, example};
+
+/// The escrowed Talos secrets, found in the datacenter's own vault.
+fn bundle(castle: &Context) -> String {
+    fn find(value: &serde_json::Value) -> Option<String> {
+        match value {
+            serde_json::Value::String(text) if text.starts_with("# castle blue ") => {
+                Some(text.clone())
+            }
+            serde_json::Value::Array(list) => list.iter().find_map(find),
+            serde_json::Value::Object(map) => map.values().find_map(find),
+            _ => None,
+        }
+    }
+    let world = std::fs::read_to_string(castle.datacenter().join("world.json")).unwrap();
+    world.lines().find_map(|line| find(&serde_json::from_str(line).ok()?)).unwrap()
+}
+
+/// The values after a key in a text of YAML.
+fn values<'t>(text: &'t str, key: &str) -> Vec<&'t str> {
+    let lines = text.lines().filter_map(|l| l.trim().strip_prefix(key)?.strip_prefix(": "));
+    lines.filter(|value| !value.is_empty() && *value != "\'\'").collect()
+}
+
+#[test]
+fn the_ways_in_are_made_from_what_is_escrowed() {
+    let castle = Context::new();
+    let early = castle.run(&["talosconfig"]).ends(1);
+    assert!(early.err.contains("the castle was not raised yet"), "{}", early.err);
+    assert_eq!(early.out, "");
+    castle.run(&["up"]).ends(0);
+    let talos = castle.run(&["talosconfig"]).ends(0);
+    for word in ["context: blue", "- 192.168.1.211", "- 192.168.1.213", "crt: ", "key: "] {
+        assert!(talos.out.contains(word), "{word}: {}", talos.out);
+    }
+    assert!(!talos.out.contains("192.168.1.210"), "the VIP is no endpoint: {}", talos.out);
+    let said = castle.run(&["rehearse", "kubeconfig", "--out", "kube"]).ends(0);
+    assert_eq!(said.out, "", "what is in the file is not on the screen");
+    assert!(!said.err.contains("git"), "{}", said.err);
+    let kube = std::fs::read_to_string(castle.folder().join("kube")).unwrap();
+    assert!(kube.contains("server: https://192.168.1.210:6443"), "{kube}");
+    let mode = std::fs::metadata(castle.folder().join("kube")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let again = castle.run(&["kubeconfig", "--out", "kube"]).ends(1);
+    assert!(again.err.contains("remove it first"), "{}", again.err);
+    assert_eq!(std::fs::read_to_string(castle.folder().join("kube")).unwrap(), kube);
+    castle.write("repository/.git/HEAD", "");
+    let said = castle.run(&["kubeconfig", "--out", "repository/kube"]).ends(0);
+    assert!(said.err.contains("lies in a git work tree"), "{}", said.err);
+}
+
+#[test]
+fn a_machine_config_is_redacted_unless_somebody_asks() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let revealed = castle.run(&["machineconfig", "cp-01", "--reveal"]).ends(0).out;
+    let redacted = castle.run(&["machineconfig", "cp-01"]).ends(0).out;
+    assert!(redacted.contains("hostname: cp-01"), "{redacted}");
+    let secrets: Vec<&str> = ["key", "token", "secret", "secretboxEncryptionSecret"]
+        .iter()
+        .flat_map(|k| values(&revealed, k))
+        .collect();
+    assert!(secrets.len() >= 8, "{revealed}");
+    for secret in secrets {
+        assert!(!redacted.contains(secret), "{secret} in {redacted}");
+    }
+    let said = castle.run(&["machineconfig", "cp-09"]).ends(2);
+    assert!(said.err.contains("its machines are cp-01, cp-02"), "{}", said.err);
+
+    // The same secrets from a file give the same config, with nothing else: no state, no rehearsal, no credentials.
+    let elsewhere = Context::new();
+    elsewhere.write("secrets.yaml", &bundle(&castle));
+    elsewhere.write("castle.hcl", &example("blue"));
+    let words = ["machineconfig", "cp-01", "--reveal", "--bundle", "secrets.yaml"];
+    assert_eq!(elsewhere.run(&words).ends(0).out, revealed);
+    assert!(!elsewhere.folder().join("state").exists());
+    let registry = "machine {\n registry \"docker.io\" {\n username = secret(\"WHO\")\n password = secret(\"HOW\")\n }\n }\n  deadlines {";
+    elsewhere.write("castle.hcl", &example("blue").replacen("deadlines {", registry, 1));
+    let shown = elsewhere.run(&words).ends(0).out;
+    assert!(shown.contains("<secret WHO>") && shown.contains("<secret HOW>"), "{shown}");
+    elsewhere.write("secrets.yaml", "cluster: {id: hunter2}");
+    let said = elsewhere.run(&words).ends(1);
+    assert!(
+        said.err.contains("talosctl gen secrets") && !said.err.contains("hunter2"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn an_image_is_unverified_until_it_is_pinned() {
+    let castle = Context::new();
+    let plan = castle.run(&["plan"]).ends(0);
+    assert!(plan.out.contains("Talos 1.13.9 on local, unverified"), "{}", plan.out);
+    let said = castle.run(&["lock", "--images", "--check"]).ends(1);
+    assert!(said.out.starts_with("not pinned: "), "{}", said.out);
+    castle.run(&["lock", "--images"]).ends(0);
+    castle.run(&["lock", "--images", "--check"]).ends(0);
+    let plan = castle.run(&["plan"]).ends(0);
+    assert!(!plan.out.contains("unverified"), "{}", plan.out);
+    castle.run(&["up"]).ends(0);
+    let path = castle.datacenter().join("castle.lock");
+    let other =
+        std::fs::read_to_string(&path).unwrap().replace("\"sha256\": \"", "\"sha256\": \"00");
+    let cut = other.split("\"sha256\": \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    std::fs::write(&path, other.replace(&cut, &cut[..64])).unwrap();
+    let said = castle.run(&["lock", "--images", "--check"]).ends(1);
+    assert!(said.err.contains("is not the one that castle.lock pins"), "{}", said.err);
+    castle.run(&["lock"]).ends(2);
+}
+
+#[test]
+fn a_lock_that_is_damaged_is_a_finding_and_never_rehearsed() {
+    let castle = Context::new();
+    castle.write("castle.hcl", &example("one-and-one"));
+    castle.write("castle.lock", "{\"format\": 1,");
+    let said = castle.run(&["check"]).ends(2);
+    assert!(said.err.contains("C1001") && said.err.contains("castle.lock"), "{}", said.err);
+    castle.run(&["rehearse", "plan"]).ends(0);
+    castle.run(&["rehearse", "lock", "--images"]).ends(0);
+    let own = std::fs::read_to_string(castle.folder().join("castle.lock")).unwrap();
+    assert_eq!(own, "{\"format\": 1,", "the images of a rehearsal are not those of the world");
+}

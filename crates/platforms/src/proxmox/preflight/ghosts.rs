@@ -1,0 +1,69 @@
+//! Whoever answers at an address where nothing of ours is yet: a machine of an earlier life, or of somebody else.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use castle_model::Finding;
+use castle_talos::Presence;
+use futures::future::join_all;
+use tokio::time::timeout;
+
+use super::super::Site;
+use super::super::inventory::Inventory;
+
+/// Ports where a machine that was a Talos node answers: its own API, and Kubernetes'.
+const TALOS: u16 = 50_000;
+const KUBERNETES: u16 = 6443;
+
+/// How long nobody may answer before an address counts as silent.
+const SILENCE: Duration = Duration::from_secs(4);
+
+/// Everybody who answers where nobody should.
+pub(super) async fn ghosts(site: &Site, inventory: &Inventory) -> Vec<Finding> {
+    let spec = &site.spec;
+    let mut questions: Vec<(String, Ipv4Addr, u16)> = spec
+        .nodes
+        .iter()
+        .filter(|node| {
+            !inventory.ours.contains_key(&node.vmid) && !inventory.unfinished.contains(&node.vmid)
+        })
+        .map(|node| (format!("address {} of {}", node.address, node.name), node.address, TALOS))
+        .collect();
+    if inventory.ours.is_empty() && inventory.unfinished.is_empty() {
+        let vip = spec.network.vip;
+        questions.push((format!("VIP {vip}"), vip, KUBERNETES));
+    }
+    let answers = join_all(questions.into_iter().map(|(place, address, port)| async move {
+        let who = who_answers(site, address, port).await?;
+        Some(Finding::new(
+            place,
+            format!("{who}, where nothing of ours is yet: a ghost of an earlier life?"),
+            "switch that machine off, or choose another address in the castle file; a router may remember it for some minutes",
+        ))
+    }))
+    .await;
+    answers.into_iter().flatten().collect()
+}
+
+/// Who is there, in words. One that refuses the port is there, too.
+async fn who_answers(site: &Site, address: Ipv4Addr, port: u16) -> Option<String> {
+    let host = address.to_string();
+    match timeout(SILENCE, site.world.dialer.dial(&host, port)).await {
+        Ok(Ok(_)) if port == TALOS => {}
+        Ok(Ok(_)) => return Some(format!("something answers on port {port}")),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Some(format!("a machine is there and refuses port {port}"));
+        }
+        Ok(Err(_)) | Err(_) => return None,
+    }
+    Some(match Presence::look(&site.world, address, None).await {
+        Presence::Maintenance(_) | Presence::Ours(_) => {
+            "a machine in Talos' maintenance mode answers".to_owned()
+        }
+        Presence::Foreign { .. } => {
+            "a Talos machine answers that has a config of another cluster".to_owned()
+        }
+        Presence::Silent { why } => format!("something that is not Talos answers ({why})"),
+    })
+}
