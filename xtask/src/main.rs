@@ -22,7 +22,7 @@ const USAGE: &str = "\
 usage: cargo xtask <verb>
 
   test      format, lints, tidy, the whole test suite and the real components, in this order; stops at the
-            first failure
+            first failure; `test <stage>` does one of them
   real      builds or finds the real components (Go programs, a Python environment) and lists them
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
@@ -33,7 +33,8 @@ usage: cargo xtask <verb>
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["test"] => suite::run(),
+        ["test"] => suite::run(None),
+        ["test", stage] => suite::run(Some(stage)),
         ["real"] => real::run(),
         ["tidy"] => tidy::run(),
         ["docs"] => generate::run(),

@@ -29,6 +29,8 @@ pub(crate) struct Prepared {
     /// The folder with one entry for each component that there is.
     pub(crate) place: PathBuf,
     rows: Vec<Row>,
+    /// Held until the tests are done.
+    _shelf: Shelf,
 }
 
 struct Row {
@@ -95,7 +97,7 @@ pub(crate) fn prepare(root: &Path) -> Result<Prepared> {
             missing: made.err().map(|error| format!("{error:#}")),
         });
     }
-    Ok(Prepared { place, rows })
+    Ok(Prepared { place, rows, _shelf: shelf })
 }
 
 /// The name that a component's build is kept under.

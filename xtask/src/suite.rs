@@ -1,10 +1,11 @@
 //! `cargo xtask test`: every check in order, each with its time; stops at the first failure and says what to do.
+//! `cargo xtask test <stage>` does one of them.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::talk::{self, say, seconds, table};
 use crate::{real, tidy, tree};
@@ -17,12 +18,20 @@ struct Count {
     ignored: usize,
 }
 
+/// What the stages found.
+#[derive(Debug, Default)]
+struct Found {
+    count: Count,
+    /// Which real components were exercised.
+    exercised: Option<String>,
+}
+
 /// One stage of the suite.
 struct Stage {
     name: &'static str,
     /// What to do when it fails.
     cure: &'static str,
-    run: fn(&Path, &mut Count) -> Result<bool>,
+    run: fn(&Path, &mut Found) -> Result<bool>,
 }
 
 const STAGES: [Stage; 6] = [
@@ -85,18 +94,24 @@ fn tools(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs the stages.
-pub(crate) fn run() -> Result<bool> {
+/// Runs the stages, or the one named.
+pub(crate) fn run(only: Option<&str>) -> Result<bool> {
     let root = tree::root()?;
-    let (mut rows, mut count, mut broken) = (Vec::new(), Count::default(), None);
-    for stage in &STAGES {
+    let stages: Vec<&Stage> =
+        STAGES.iter().filter(|stage| only.is_none_or(|only| only == stage.name)).collect();
+    if stages.is_empty() {
+        let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+        bail!("there is no such stage; there are {}", names.join(", "));
+    }
+    let (mut rows, mut found, mut broken) = (Vec::new(), Found::default(), None);
+    for stage in stages {
         if broken.is_some() {
             rows.push(vec![stage.name.to_owned(), "not run".to_owned(), String::new()]);
             continue;
         }
         say(&format!("== {}", stage.name));
         let start = talk::now();
-        let passed = (stage.run)(&root, &mut count)?;
+        let passed = (stage.run)(&root, &mut found)?;
         let word = if passed { "passed" } else { "failed" };
         rows.push(vec![stage.name.to_owned(), word.to_owned(), seconds(start.elapsed())]);
         if !passed {
@@ -104,6 +119,10 @@ pub(crate) fn run() -> Result<bool> {
         }
     }
     say(&format!("\n{}\n", table(&["stage", "verdict", "took"], &rows)));
+    if let Some(exercised) = &found.exercised {
+        say(&format!("{exercised}\n"));
+    }
+    let mut count = found.count;
     if let Some(stage) = broken {
         say(&format!("{} failed: {}", stage.name, stage.cure));
         count.failed = count.failed.max(1);
@@ -116,13 +135,13 @@ pub(crate) fn run() -> Result<bool> {
 }
 
 /// Unit, integration and documentation tests of the whole workspace.
-fn test_workspace(root: &Path, count: &mut Count) -> Result<bool> {
+fn test_workspace(root: &Path, found: &mut Found) -> Result<bool> {
     let words = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast"];
-    counted(talk::program(root, &words)?, count)
+    counted(talk::program(root, &words)?, &mut found.count)
 }
 
 /// What is held against components that nobody here wrote; each is built first, where it is missing.
-fn test_reality(root: &Path, count: &mut Count) -> Result<bool> {
+fn test_reality(root: &Path, found: &mut Found) -> Result<bool> {
     let prepared = real::prepare(root)?;
     if !prepared.is_enough() {
         say("with CI=true every real component must be there");
@@ -135,7 +154,8 @@ fn test_reality(root: &Path, count: &mut Count) -> Result<bool> {
     let mut of_reality = Count::default();
     let passed = counted(command, &mut of_reality)?;
     let (table, in_vain) = prepared.exercised()?;
-    say(&format!("\n{table}"));
+    found.exercised = Some(table);
+    let count = &mut found.count;
     count.passed += of_reality.passed.saturating_sub(in_vain);
     count.failed += of_reality.failed;
     count.ignored = count.ignored.saturating_sub(of_reality.passed + of_reality.failed) + in_vain;

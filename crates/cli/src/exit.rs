@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use castle_model::Failure;
+use castle_model::failure::Finding;
 
 /// How castle ends, as documented in `docs/reference/cli.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,8 @@ impl Problem {
     pub(crate) fn failure(failure: &Failure) -> Self {
         let mut problem = Self::new(Exit::Failed, format!("can not {}", failure.what));
         problem.causes.push(failure.why.clone());
+        let finding = |f: &Finding| format!("{}: {} (cure: {})", f.place, f.why, f.cure);
+        problem.causes.extend(failure.findings.iter().map(finding));
         problem.causes.extend(failure.evidence.clone());
         problem.hint.clone_from(&failure.hint);
         problem

@@ -12,6 +12,8 @@ mod crash;
 mod give;
 #[path = "castle/interrupt.rs"]
 mod interrupt;
+#[path = "castle/loopback.rs"]
+mod loopback;
 #[path = "castle/output.rs"]
 mod output;
 #[path = "castle/real.rs"]

@@ -48,7 +48,7 @@ impl Go {
         let key = super::short_hash(&[&python, &text]);
         let place = shelf.keep(&format!("go-{key}"), |folder| {
             say("no Go that is new enough: installing the one that real/go pins (about 10 s)");
-            environment(root, folder, &requirements)
+            environment(root, folder, &requirements).context("no Go that is new enough")
         })?;
         let program = packages(&place)?.join("go/bin/go");
         match go_version(&program) {
@@ -88,7 +88,11 @@ pub(crate) fn environment(root: &Path, folder: &Path, requirements: &Path) -> Re
     }
     let mut install = words(&[&python, &"-m", &"pip", &"install", &"--quiet", &"--require-hashes"]);
     install.extend(words(&[&"--only-binary", &":all:", &"-r", &requirements]));
-    must(root, &install)
+    if !talk::runs(root, &install)? {
+        let file = requirements.strip_prefix(root).unwrap_or(requirements);
+        bail!("pip can not install what {} pins", file.display());
+    }
+    Ok(())
 }
 
 /// Debian may lack Python, and splits virtual environments from it. Only root can mend that.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use castle_engine::Outputs;
 use castle_engine::survey::Surveyor;
+use castle_engine::{Graph, Outputs};
 use castle_journal::StateRoot;
 use castle_layers::Credentials;
 use castle_model::plan::Direction;
+use castle_plan::{Look, Survey};
 use castle_wire::World;
 
 use crate::args::{Everywhere, Pace};
@@ -75,5 +76,22 @@ async fn look(
     } else {
         castle_view::plan::text(&plan, style(settings))
     });
-    Ok(Exit::Done)
+    Ok(unseen(&graph, &survey))
+}
+
+/// Tells what could not be looked at and will not be by itself: a plan without it is half a plan.
+fn unseen(graph: &Graph, survey: &Survey) -> Exit {
+    let mut exit = Exit::Done;
+    for (step, look) in survey {
+        let always = graph.decls().iter().any(|decl| decl.id == *step && decl.always);
+        let Look::Failed(failure) = look else { continue };
+        // Machines that are just booting answer later; that is no failure of the plan.
+        if failure.is_transient() && !always {
+            continue;
+        }
+        let problem = Problem::failure(failure);
+        output::talk(&format!("{step} could not be looked at: {problem}"));
+        exit = problem.exit;
+    }
+    exit
 }

@@ -60,6 +60,10 @@ fn the_first_line_says_who_is_spoken_to_and_a_failure_names_what_did_not_answer(
     }
     let state = castle.folder().join("state/castle/blue");
     assert!(state.join("run.journal").exists());
+    for file in ["run.journal", "layers/secrets.journal"] {
+        let journal = std::fs::read_to_string(state.join(file)).unwrap();
+        assert!(!journal.contains("hunter2"), "{journal}");
+    }
     let status = castle.run(&["status"]).ends(0);
     assert!(status.out.contains("castle blue: not born"), "{}", status.out);
 }

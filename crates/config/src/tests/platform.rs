@@ -238,6 +238,16 @@ fn patches_are_read_and_judged() {
 }
 
 #[test]
+fn a_patch_that_multiplies_itself_is_refused_at_once() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for n in 1..30 {
+        let last = format!("*a{}", n - 1);
+        bomb += &format!("a{n}: &a{n} [{}]\n", [last.as_str(); 9].join(", "));
+    }
+    check_iron(&[(PATCH, &format!("text = <<EOT\n{bomb}EOT"), &["C0902"])]);
+}
+
+#[test]
 fn a_finding_in_a_patch_names_its_line() {
     let text = |patch: &str| format!("text = <<EOT\n{patch}\nEOT");
     let inline = iron(&[(PATCH, &text("machine: {sysctls: {a: '1'}}"))]);

@@ -52,7 +52,10 @@ async fn who_answers(site: &Site, address: Ipv4Addr, port: u16) -> Option<String
     match timeout(SILENCE, site.world.dialer.dial(&host, port)).await {
         Ok(Ok(_)) if port == TALOS => {}
         Ok(Ok(_)) => return Some(format!("something answers on port {port}")),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+        // At a loopback address it is this computer that refuses, and no machine.
+        Ok(Err(error))
+            if error.kind() == io::ErrorKind::ConnectionRefused && !address.is_loopback() =>
+        {
             return Some(format!("a machine is there and refuses port {port}"));
         }
         Ok(Err(_)) | Err(_) => return None,
