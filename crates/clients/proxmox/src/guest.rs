@@ -237,7 +237,8 @@ impl From<Resource> for Guest {
             vmid: VmId(u32::try_from(found.vmid).unwrap_or(u32::MAX)),
             kind,
             node: found.node,
-            name: found.name,
+            // The cluster has not heard of it yet; by this name Proxmox calls one that has none.
+            name: if found.name.is_empty() { format!("VM {}", found.vmid) } else { found.name },
             status: found.status,
             tags: tags(&found.tags),
             template: found.template,

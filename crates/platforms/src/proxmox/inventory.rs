@@ -137,7 +137,13 @@ async fn sort(
                 .insert(vmid, format!("{described}, ours, but not on {}", spec.platform.node));
         }
         Owner::Castle(mark) => {
-            found.ours.insert(vmid, Ours { mark, running: guest.status == "running" });
+            // The list of the cluster is late by some seconds; the node itself knows.
+            let running = match client.vm_status(&guest.node, vmid).await {
+                Ok(status) => status.status == "running",
+                Err(error) if error.is_missing() => return Ok(()),
+                Err(error) => return Err(error.failure(format!("look at VM {vmid}"))),
+            };
+            found.ours.insert(vmid, Ours { mark, running });
         }
         // The mark comes with the rest of the configuration, at the end of the task.
         Owner::Somebody { .. } if config.lock() == Some("create") => {

@@ -15,6 +15,7 @@ mod front;
 mod keeping;
 mod life;
 mod machine;
+mod proxmox;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 

@@ -52,7 +52,8 @@ impl Proxmox {
         // The real one too writes nothing but the lock: who owns the guest shows only when the task has ended.
         let lock = Parameters::from([("lock".to_owned(), "create".to_owned())]);
         let maker = self.forked + 1;
-        self.guests.insert(vmid, Guest { maker, ..Guest::new(lock) });
+        let switched = Some((turn.now, None));
+        self.guests.insert(vmid, Guest { maker, switched, ..Guest::new(lock) });
         Ok(self.begin(turn, request, Work::Create { vmid, options, start }))
     }
 
@@ -94,8 +95,9 @@ impl Proxmox {
         config.entry("vmgenid".to_owned()).or_insert(generation);
         let made = seconds(turn.now);
         config.insert("meta".to_owned(), format!("creation-qemu={QEMU},ctime={made}"));
-        let maker = self.guests.get(&vmid).map_or(0, |guest| guest.maker);
-        self.guests.insert(vmid, Guest { maker, ..Guest::new(config) });
+        let made = self.guests.get(&vmid).map(|guest| (guest.maker, guest.switched));
+        let (maker, switched) = made.unwrap_or_default();
+        self.guests.insert(vmid, Guest { maker, switched, ..Guest::new(config) });
         Ok(())
     }
 

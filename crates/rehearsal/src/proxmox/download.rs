@@ -76,7 +76,7 @@ impl Proxmox {
                     self.path_of(&volid)
                 ));
             }
-            return reachable(&download.url);
+            return self.fetchable(download);
         };
         if let Some(there) = self.volumes.get(&volid) {
             let got = sum(there.url.as_deref().unwrap_or_default());
@@ -87,10 +87,20 @@ impl Proxmox {
             }
             return Ok(());
         }
-        reachable(&download.url)?;
+        self.fetchable(download)?;
         let got = sum(&download.url);
         if got != *checksum {
             return Err(format!("checksum mismatch: got '{got}' != expect '{checksum}'"));
+        }
+        Ok(())
+    }
+
+    /// Whether the server has the file and the storage room for it.
+    fn fetchable(&self, download: &Download) -> Result<(), String> {
+        reachable(&download.url)?;
+        if self.free_on(&download.storage) < IMAGE_FILE {
+            // wget: the file could not be written.
+            return Err("download failed: exit code 3".to_owned());
         }
         Ok(())
     }

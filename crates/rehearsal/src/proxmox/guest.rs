@@ -14,6 +14,9 @@ use super::schema::schema;
 use super::{Proxmox, Request};
 use crate::turn::VmFacts;
 
+/// How often the cluster hears of its guests, in milliseconds.
+const ROUND: u64 = 10_000;
+
 /// A guest: a VM or a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Guest {
@@ -29,6 +32,8 @@ pub(super) struct Guest {
     pub(super) maker: u64,
     /// The other node of the cluster that it stands on, if so.
     pub(super) node: Option<String>,
+    /// When it was last made or switched, and whether it ran before, if it was there.
+    pub(super) switched: Option<(u64, Option<bool>)>,
 }
 
 impl Guest {
@@ -41,6 +46,16 @@ impl Guest {
             running: None,
             maker: 0,
             node: None,
+            switched: None,
+        }
+    }
+
+    /// Whether it runs as far as the cluster knows: a daemon tells it in rounds, so that it is late, and knows nothing
+    /// of a guest that was made since the last one.
+    fn broadcast(&self, now: u64) -> Option<bool> {
+        match self.switched {
+            Some((at, before)) if at / ROUND == now / ROUND => before,
+            _ => Some(self.running.is_some()),
         }
     }
 
@@ -169,17 +184,7 @@ impl Proxmox {
         if kind.is_none_or(|kind| kind == "vm") {
             let seen = |vmid: &u32| request.caller.may(&format!("/vms/{vmid}"), "VM.Audit");
             for (vmid, guest) in self.guests.iter().filter(|(vmid, _)| seen(vmid)) {
-                let mut shown = self.shown_guest(*vmid, guest, now);
-                let sort = if guest.container { "lxc" } else { "qemu" };
-                let cores = shown.remove("cpus").unwrap_or(json!(1));
-                shown.insert("maxcpu".to_owned(), cores);
-                shown.insert("diskread".to_owned(), json!(0));
-                shown.insert("diskwrite".to_owned(), json!(0));
-                shown.insert("id".to_owned(), json!(format!("{sort}/{vmid}")));
-                shown.insert("type".to_owned(), json!(sort));
-                shown.insert("node".to_owned(), json!(guest.node.as_ref().unwrap_or(&self.node)));
-                shown.insert("template".to_owned(), json!(u8::from(guest.has("template"))));
-                listed.push(Value::Object(shown));
+                listed.push(Value::Object(self.resource(*vmid, guest, now)));
             }
         }
         if kind.is_none_or(|kind| kind == "storage") {
@@ -197,6 +202,38 @@ impl Proxmox {
             }
         }
         Answer::read(json!(listed))
+    }
+
+    /// A guest as the whole cluster knows it.
+    fn resource(&self, vmid: u32, guest: &Guest, now: u64) -> Map<String, Value> {
+        let mut shown = self.shown_guest(vmid, guest, now);
+        let sort = if guest.container { "lxc" } else { "qemu" };
+        let cores = shown.remove("cpus").unwrap_or(json!(1));
+        for (key, value) in [
+            ("maxcpu", cores),
+            ("diskread", json!(0)),
+            ("diskwrite", json!(0)),
+            ("template", json!(u8::from(guest.has("template")))),
+        ] {
+            shown.insert(key.to_owned(), value);
+        }
+        let status = match guest.broadcast(now) {
+            Some(true) => "running",
+            Some(false) => "stopped",
+            None => {
+                shown.retain(|key, _| matches!(key.as_str(), "lock" | "tags" | "vmid"));
+                "unknown"
+            }
+        };
+        for (key, value) in [
+            ("status", json!(status)),
+            ("id", json!(format!("{sort}/{vmid}"))),
+            ("type", json!(sort)),
+            ("node", json!(guest.node.as_ref().unwrap_or(&self.node))),
+        ] {
+            shown.insert(key.to_owned(), value);
+        }
+        shown
     }
 
     fn shown_guest(&self, vmid: u32, guest: &Guest, now: u64) -> Map<String, Value> {

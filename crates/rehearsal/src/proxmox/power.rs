@@ -119,6 +119,7 @@ impl Proxmox {
         let now = turn.now;
         let guest = self.guest_mut(vmid)?;
         guest.running = Some(now);
+        guest.switched = Some((now, Some(false)));
         let facts = self.facts(vmid, self.guest(vmid)?);
         turn.signal(Signal::VmStarted(facts));
         Ok(())
@@ -132,8 +133,10 @@ impl Proxmox {
 
     /// Switches a guest off; one that is off stays so.
     pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<(), String> {
+        let now = turn.now;
         let guest = self.guest_mut(vmid)?;
         if guest.running.take().is_some() {
+            guest.switched = Some((now, Some(true)));
             guest.config = guest.coming();
             guest.pending.clear();
             turn.signal(Signal::VmStopped { vmid });

@@ -1,6 +1,7 @@
 //! Holds the emulated Proxmox to what the real one was seen to do: statuses, texts and whole lives.
 
 mod life;
+mod neighbour;
 mod privilege;
 mod recorded;
 mod trouble;

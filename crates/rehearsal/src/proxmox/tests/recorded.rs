@@ -174,6 +174,7 @@ impl Replay {
                 suffer(ProxmoxTrouble::TaskWarns { kind: kind.to_owned(), warnings });
             }
             ["kill"] => bench.turn(|proxmox, turn| proxmox.kill_tasks(turn)),
+            ["later"] => bench.now += 10_000,
             ["wait"] => while bench.step() {},
             _ => panic!("nobody knows how to {action}"),
         }

@@ -51,6 +51,10 @@ fn full_and_busy_storages_fail_in_the_task_and_leave_nothing() {
     let exit = bench.task("POST", "/nodes/pve1/qemu", &create);
     assert!(exit.contains("free space in thin pool"), "{exit}");
     assert!(bench.proxmox.inventory().guests.is_empty());
+    bench.suffer(&ProxmoxTrouble::StorageFull { storage: "local".to_owned(), full: true });
+    let fetch = form(&[("url", IMAGE_URL), ("content", "import"), ("filename", IMAGE)]);
+    let exit = bench.task("POST", "/nodes/pve1/storage/local/download-url", &fetch);
+    assert_eq!(exit, "download failed: exit code 3");
     bench.suffer(&ProxmoxTrouble::StorageFull { storage: storage.clone(), full: false });
     bench.suffer(&ProxmoxTrouble::StorageBusy { storage: storage.clone(), busy: true });
     let (before, exit) = (bench.now, bench.task("POST", "/nodes/pve1/qemu", &create));
