@@ -246,11 +246,7 @@ impl Proxmox {
         let call = format!("{method} {path}");
         let reply = self.rest.request(method, &address, headers, body).await;
         let reply = reply.map_err(ProxmoxError::Call)?;
-        if reply.status.is_redirection() {
-            let endpoint = self.endpoint().to_owned();
-            let location = reply.header("location").unwrap_or("nowhere").to_owned();
-            return Err(ProxmoxError::Redirect { endpoint, location });
-        }
+        elsewhere(self.endpoint(), &reply)?;
         judge(&call, &reply)
     }
 }
@@ -259,6 +255,15 @@ impl Proxmox {
 pub(crate) fn read<T: DeserializeOwned>(call: &str, data: Value) -> Result<T, ProxmoxError> {
     serde_json::from_value(data)
         .map_err(|e| ProxmoxError::Malformed { call: call.to_owned(), why: e.to_string() })
+}
+
+/// Refuses to be sent elsewhere: the token would go along.
+fn elsewhere(endpoint: &str, reply: &Reply) -> Result<(), ProxmoxError> {
+    if !reply.status.is_redirection() {
+        return Ok(());
+    }
+    let location = reply.header("location").unwrap_or("nowhere").to_owned();
+    Err(ProxmoxError::Redirect { endpoint: endpoint.to_owned(), location })
 }
 
 /// The data of a good answer, or what a bad one says.
@@ -319,6 +324,27 @@ mod tests {
             "Proxmox answers 400 Bad Request: Parameter verification failed. \
              vmid: invalid format - value does not look like a valid VM ID"
         );
+    }
+
+    #[test]
+    fn nobody_is_followed_elsewhere() {
+        let mut reply = Reply {
+            status: StatusCode::MOVED_PERMANENTLY,
+            reason: None,
+            headers: http::HeaderMap::new(),
+            body: Bytes::new(),
+        };
+        let plain = HeaderValue::from_static("http://pve.lan:8006/");
+        reply.headers.insert(http::header::LOCATION, plain);
+        let error = elsewhere("https://pve.lan", &reply).unwrap_err();
+        assert_eq!(error.class(), Class::Invalid);
+        assert_eq!(
+            error.to_string(),
+            "what answers at https://pve.lan is not the API of Proxmox: it sends us to http://pve.lan:8006/"
+        );
+        assert!(error.failure("look").hint.unwrap().contains("8006"));
+        reply.status = StatusCode::OK;
+        assert!(elsewhere("https://pve.lan", &reply).is_ok());
     }
 
     #[test]

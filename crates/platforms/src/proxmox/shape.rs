@@ -95,11 +95,22 @@ fn servers(spec: &Wanted) -> String {
 /// In what the VM differs.
 pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Difference {
     let mut found = Difference::default();
-    for (key, wanted) in
-        [("cores", node.cores.to_string()), ("memory", node.memory_mib.to_string())]
-    {
+    for (key, wanted) in [
+        ("cores", node.cores.to_string()),
+        ("memory", node.memory_mib.to_string()),
+        ("balloon", "0".to_owned()),
+        ("onboot", "1".to_owned()),
+    ] {
         if config.get(key) != Some(wanted.as_str()) {
             found.settings.push((key, wanted));
+        }
+    }
+    // What a machine is built like; Proxmox may write a version before or after the type that was asked for.
+    for (key, wanted) in [("machine", "q35"), ("bios", "ovmf"), ("scsihw", "virtio-scsi-pci")] {
+        let is = config.get(key).unwrap_or("the default");
+        let same = if key == "machine" { is.contains(wanted) } else { is == wanted };
+        if !same {
+            found.fixed.push(format!("its {key} is {is}, not {wanted}"));
         }
     }
     match config.disk_gib("scsi0") {

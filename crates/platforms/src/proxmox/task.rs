@@ -16,12 +16,7 @@ pub(super) async fn follow(
 }
 
 /// Waits for the end of a task whose name is durable already.
-pub(super) async fn finish(
-    cx: &Context,
-    client: &Proxmox,
-    task: &Upid,
-    what: &str,
-) -> Result<(), Failure> {
+async fn finish(cx: &Context, client: &Proxmox, task: &Upid, what: &str) -> Result<(), Failure> {
     let warnings = cx
         .wait(Pace::TASK, what, || async {
             let status = client.task_status(task).await.map_err(|error| error.failure(what))?;
@@ -49,8 +44,16 @@ pub(super) async fn settle(cx: &Context, client: &Proxmox) -> Result<(), Failure
         return Ok(());
     };
     let what = format!("{} of an earlier run", task.kind());
-    match finish(cx, client, &task, &what).await {
-        Err(failure) if failure.is_transient() => Err(failure),
-        _ => Ok(()),
-    }
+    cx.wait(Pace::TASK, &what, || async {
+        Ok(match client.task_status(&task).await {
+            Ok(TaskStatus::Running) => {
+                Verdict::waiting(format!("Proxmox' task {} is running", task.kind()))
+            }
+            Ok(_) => Verdict::Ready(()),
+            // Proxmox forgets old tasks.
+            Err(error) if error.is_missing() => Verdict::Ready(()),
+            Err(error) => return Err(error.failure(&what)),
+        })
+    })
+    .await
 }

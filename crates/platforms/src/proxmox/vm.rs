@@ -27,6 +27,8 @@ enum Seen {
     Nothing,
     /// A task is making it; its mark comes at the end.
     InTheMaking,
+    /// Whoever was making it has died; it bears no mark, so nobody can say who that was.
+    Abandoned(String),
     /// A VM of this castle.
     Ours(Mark, Config),
     /// It bears marks of this castle, but not all of them agree: somebody changed or copied it.
@@ -57,7 +59,7 @@ impl Vm {
         };
         if config.lock() == Some("create") {
             let abandoned = abandoned(client, self.host(), vmid).await?;
-            return Ok(abandoned.map_or(Seen::InTheMaking, Seen::Foreign));
+            return Ok(abandoned.map_or(Seen::InTheMaking, Seen::Abandoned));
         }
         Ok(match owner(vmid, &config) {
             Owner::Castle(mark)
@@ -201,7 +203,7 @@ impl Vm {
         // Somebody may have put another guest there while it stopped.
         match self.look(client).await? {
             Seen::Nothing => return Ok(()),
-            Seen::Foreign(whose) | Seen::Doubtful(whose) => {
+            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
                 return Err(self.foreign("remove", &whose));
             }
             Seen::Ours(..) | Seen::InTheMaking => {}
@@ -265,7 +267,9 @@ impl Step for Vm {
                     why,
                 ));
             }
-            Seen::Foreign(owner) | Seen::Doubtful(owner) => return Ok(Observed::Foreign { owner }),
+            Seen::Foreign(owner) | Seen::Doubtful(owner) | Seen::Abandoned(owner) => {
+                return Ok(Observed::Foreign { owner });
+            }
             Seen::Ours(mark, config) => (mark, config),
         };
         if mark.incarnation != life.incarnation {
@@ -315,7 +319,7 @@ impl Step for Vm {
                 let whose = format!("another life of this castle, {}", mark.incarnation);
                 return Err(self.foreign("make", &whose));
             }
-            Seen::Foreign(whose) | Seen::Doubtful(whose) => {
+            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
                 return Err(self.foreign("make", &whose));
             }
             Seen::Nothing | Seen::InTheMaking => {
@@ -343,11 +347,15 @@ impl Step for Vm {
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         let client = self.site.client(cx)?;
         match self.look(&client).await? {
-            // What is not ours is not our leftover.
-            Seen::Nothing | Seen::Foreign(_) => Ok(None),
             Seen::Doubtful(why) => {
                 Ok(Some(format!("{}, which can not be proven ours: {why}", self.named())))
             }
+            // Our journal says that we were making one.
+            Seen::Abandoned(why) if cx.unfinished_task().is_some() => {
+                Ok(Some(format!("{}, half made: {why}", self.named())))
+            }
+            // What is not ours is not our leftover.
+            Seen::Nothing | Seen::Foreign(_) | Seen::Abandoned(_) => Ok(None),
             Seen::InTheMaking if cx.unfinished_task().is_some() => {
                 Ok(Some(format!("{}, half made", self.named())))
             }
@@ -365,7 +373,9 @@ impl Step for Vm {
         match self.look_settled(cx, &client).await? {
             Seen::Nothing => Ok(()),
             Seen::Ours(_, config) => self.remove(cx, &client, &config).await,
-            Seen::Foreign(whose) | Seen::Doubtful(whose) => Err(self.foreign("remove", &whose)),
+            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
+                Err(self.foreign("remove", &whose))
+            }
             Seen::InTheMaking => {
                 let what = format!("remove {}", self.named());
                 Err(Failure::new(Class::Transient, what, "a task is still making it"))

@@ -73,6 +73,11 @@ fn shown(changed: &[(&str, &str)]) -> Difference {
         [
             ("cores", "4"),
             ("memory", "8192"),
+            ("balloon", "0"),
+            ("onboot", "1"),
+            ("machine", "q35"),
+            ("bios", "ovmf"),
+            ("scsihw", "virtio-scsi-pci"),
             ("scsi0", "local-lvm:vm-431-disk-1,discard=on,size=40G"),
             ("scsi1", "local-lvm:vm-431-disk-2,discard=on,size=100G"),
             ("ipconfig0", "ip=192.168.1.214/24,gw=192.168.1.1"),
@@ -97,6 +102,10 @@ fn what_can_be_mended_is_told_from_what_cannot() {
     assert!(half_made.fixed.is_empty());
     assert_eq!(half_made.grow, Some(40));
     assert_eq!(half_made.words(), "memory is not 8192, the system disk is smaller than 40 GiB");
+
+    let single = shown(&[("scsihw", "virtio-scsi-single"), ("balloon", "2048")]);
+    assert_eq!(single.settings, [("balloon", "0".to_owned())]);
+    assert_eq!(single.fixed, ["its scsihw is virtio-scsi-single, not virtio-scsi-pci"]);
 
     let moved = shown(&[
         ("ipconfig0", "ip=192.168.1.99/24,gw=192.168.1.1"),

@@ -346,6 +346,9 @@ async fn a_making_that_died_is_told_from_one_that_goes_on() {
     let began = Instant::now();
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(20), "nobody will ever finish it");
+    let razed = bench.down().await;
+    assert!(razed.told().contains("qm unlock 421"), "{}", razed.told());
+    assert!(locked(&bench), "nothing that is not proven ours is removed");
     insta::assert_snapshot!(run.told(), @r"
     platform/preflight (conflict): check the host pve and the addresses: 2 things stand in the way
       finding: number 421 of cp-01: it is taken by VM `VM 421` on pve: whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock 421, then qm destroy 421 --purge; choose another vmid in the castle file, or move that guest away
