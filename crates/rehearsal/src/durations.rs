@@ -34,6 +34,8 @@ pub enum Process {
     Boot,
     /// A machine that is asked to goes down: pods and services stop.
     Goodbye,
+    /// The services stop.
+    Stopping,
     /// Everything has stopped, and the API still stands.
     Deaf,
     /// After an accepted config the old listener still stands for this long.
@@ -76,8 +78,6 @@ pub enum Process {
     ApiServer,
     /// From an API server that answers to the registered node.
     Register,
-    /// From the registered node to a machine that is content.
-    MachineReady,
     /// From the registered node to its network.
     NodeNetwork,
     /// From the node's network to Ready.
@@ -99,6 +99,7 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::ImageDownload, "image-download", (3000, 8000, 20_000)),
     (Process::Boot, "boot", (8000, 14_000, 25_000)),
     (Process::Goodbye, "goodbye", (1500, 4000, 8000)),
+    (Process::Stopping, "stopping", (300, 600, 1200)),
     (Process::Deaf, "deaf", (1500, 2000, 2500)),
     (Process::ListenerLingers, "listener-lingers", (40, 60, 90)),
     (Process::ListenerSwap, "listener-swap", (21, 60, 107)),
@@ -120,7 +121,6 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::ControlPlanePull, "control-plane-pull", (3000, 8000, 20_000)),
     (Process::ApiServer, "api-server", (3000, 5000, 10_000)),
     (Process::Register, "register", (500, 1500, 4000)),
-    (Process::MachineReady, "machine-ready", (7000, 18_000, 42_000)),
     (Process::NodeNetwork, "node-network", (5000, 12_000, 30_000)),
     (Process::NodeReady, "node-ready", (2000, 6000, 12_000)),
     (Process::Reset, "reset", (3000, 6000, 12_000)),

@@ -111,14 +111,14 @@ pub enum Milestone {
     ApiServer,
     /// The kubelet has registered its node.
     Node,
-    /// Everything that Talos itself watches is well.
-    Ready,
     /// The kubelet has given up.
     KubeletFailed,
     /// The boot is over.
     Booted,
     /// What was to be done before going down is done.
     Goodbye,
+    /// Everything has stopped but the API.
+    Deaf,
     /// Everything has stopped.
     Down,
 }
@@ -133,6 +133,14 @@ impl Talos {
                 self.switch_off(turn, *vmid);
                 self.machines.remove(vmid);
                 self.disk_lost(turn, *vmid);
+            }
+            Signal::NodeReady { cluster, name, ready } => {
+                let node = self.machines.values_mut().find(|machine| {
+                    machine.cluster() == Some(cluster) && machine.hostname() == name
+                });
+                if let Some(machine) = node.filter(|machine| machine.running.joined) {
+                    machine.running.ready = *ready;
+                }
             }
             Signal::MachineHalted { .. }
             | Signal::ClusterBorn { .. }

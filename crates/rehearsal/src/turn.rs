@@ -137,6 +137,15 @@ pub enum Signal {
         /// System extensions in its image.
         extensions: Vec<String>,
     },
+    /// A node is Ready, or not any more.
+    NodeReady {
+        /// The cluster that it belongs to.
+        cluster: String,
+        /// The node's name.
+        name: String,
+        /// Whether it is.
+        ready: bool,
+    },
     /// A machine that was a node is gone or off.
     NodeLost {
         /// The cluster that it belonged to.

@@ -259,7 +259,9 @@ impl Datacenter {
                     self.talos.heard(&mut turn, &signal);
                     machines = true;
                 }
-                Signal::VmStopped { .. } | Signal::VmDestroyed { .. } => {
+                Signal::VmStopped { .. }
+                | Signal::VmDestroyed { .. }
+                | Signal::NodeReady { .. } => {
                     self.talos.heard(&mut turn, &signal);
                     machines = true;
                 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::store::{key, parts};
 use super::{Kubernetes, Work, set_condition};
 use crate::durations::Process;
-use crate::turn::Turn;
+use crate::turn::{Signal, Turn};
 
 /// What is known of a machine that joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,7 @@ impl Kubernetes {
         if self.nodes.get(name).is_none_or(|f| f.joined != joined) {
             return;
         }
+        self.tell(turn, name, true);
         let stamp = self.stamp();
         self.store.change(&key("", "nodes", "", name), |node| {
             set_condition(
@@ -89,6 +90,13 @@ impl Kubernetes {
             );
         });
         self.replan_workloads(turn);
+    }
+
+    /// The machine of a node watches it, and hears how it is.
+    fn tell(&self, turn: &mut Turn<'_>, name: &str, ready: bool) {
+        if let Some(cluster) = self.cluster().map(str::to_owned) {
+            turn.signal(Signal::NodeReady { cluster, name: name.to_owned(), ready });
+        }
     }
 
     /// Real clusters notice a silent kubelet after 40 s.

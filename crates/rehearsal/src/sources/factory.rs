@@ -77,6 +77,7 @@ impl Schematic {
 pub(super) fn call(schematics: &mut BTreeMap<String, Schematic>, call: &HttpCall) -> HttpReply {
     match (call.method.as_str(), call.path.as_str()) {
         ("POST", "/schematics") => register(schematics, &call.body),
+        ("GET", "/versions") => HttpReply::json(200, &json!(VERSIONS)),
         ("GET" | "HEAD", path) => match path.strip_prefix("/schematics/") {
             Some(id) if schematics.contains_key(id) => {
                 HttpReply::json(200, &json!({"schematic": schematics[id].canonical()}))
@@ -116,9 +117,22 @@ pub(crate) fn image_bytes(path: &str) -> Vec<u8> {
     format!("{path}\n").into_bytes().into_iter().cycle().take(length).collect()
 }
 
+/// The versions of Talos that images are made of: the last of each line.
+const VERSIONS: [&str; 3] = ["v1.12.11", "v1.13.9", "v1.14.0"];
+
+/// The ends of the names of all images that are made for machines of Proxmox and bare metal.
+const FORMS: [&str; 4] = ["-amd64.qcow2", "-amd64.raw.xz", "-amd64.raw.zst", "-amd64.iso"];
+
 /// An image is there as soon as its schematic is.
 fn image(schematics: &BTreeMap<String, Schematic>, path: &str) -> HttpReply {
-    let id = path.strip_prefix("/image/").and_then(|rest| rest.split('/').next());
+    let mut parts = path.strip_prefix("/image/").unwrap_or_default().split('/');
+    let id = parts.next().filter(|id| !id.is_empty());
+    let (version, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    if let Some(refusal) =
+        id.filter(|id| schematics.contains_key(*id)).and_then(|_| wrong(version, name))
+    {
+        return refusal;
+    }
     match id {
         Some(id) if schematics.contains_key(id) => HttpReply {
             headers: vec![("content-type".to_owned(), "application/octet-stream".to_owned())],
@@ -128,6 +142,25 @@ fn image(schematics: &BTreeMap<String, Schematic>, path: &str) -> HttpReply {
         Some(id) => plain(404, &format!("schematic not found: {id}")),
         None => plain(404, "404 page not found"),
     }
+}
+
+/// Why an image can not be made, if so.
+fn wrong(version: &str, name: &str) -> Option<HttpReply> {
+    if [".sha256", ".sha512"].iter().any(|end| name.ends_with(end)) {
+        return Some(plain(402, "checksums are part of the enterprise edition"));
+    }
+    if !is_version(version) {
+        return Some(plain(400, &format!("invalid version: {version:?}")));
+    }
+    let known = FORMS.iter().any(|form| name.ends_with(form));
+    (!known).then(|| plain(400, &format!("error parsing profile from path: {name:?}")))
+}
+
+/// Whether this names a version, such as `v1.13.9`.
+fn is_version(text: &str) -> bool {
+    let text = text.strip_prefix('v').unwrap_or_default();
+    let mut numbers = text.split('-').next().unwrap_or_default().split('.');
+    numbers.clone().count() == 3 && numbers.all(|number| number.parse::<u16>().is_ok())
 }
 
 fn plain(status: u16, text: &str) -> HttpReply {

@@ -13,10 +13,14 @@ fn birth() -> SourcesBirth {
 }
 
 fn post(sources: &mut Sources, body: &str) -> HttpReply {
+    ask(sources, "POST", "/schematics", body)
+}
+
+fn ask(sources: &mut Sources, method: &str, path: &str, body: &str) -> HttpReply {
     sources.call(&HttpCall {
-        method: "POST".to_owned(),
+        method: method.to_owned(),
         host: FACTORY_HOST.to_owned(),
-        path: "/schematics".to_owned(),
+        path: path.to_owned(),
         query: String::new(),
         headers: Vec::new(),
         body: body.as_bytes().to_vec(),
@@ -70,6 +74,31 @@ fn schematics_have_the_ids_that_the_factory_gives() {
         ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"]
     );
     assert_eq!(sources.extensions(Some("talos-1.13.9.qcow2")), [""; 0]);
+}
+
+#[test]
+fn images_are_made_of_what_is_registered_and_known() {
+    let mut sources = Sources::new(&birth());
+    let id = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba";
+    let path = |rest: &str| format!("/image/{id}/{rest}");
+    let good = path("v1.13.9/nocloud-amd64.qcow2");
+    assert_eq!(ask(&mut sources, "HEAD", &good, "").status, 404, "nobody has registered it");
+    post(&mut sources, "customization: {}");
+    let reply = ask(&mut sources, "GET", &good, "");
+    let HttpBody::Whole(body) = &reply.body else { panic!("a watch") };
+    assert_eq!((reply.status, body.len() as u64), (200, factory::IMAGE_LENGTH));
+    let cases = [
+        (path("v1.14.0-rc.1/metal-amd64.raw.zst"), 200),
+        (path("latest/nocloud-amd64.qcow2"), 400),
+        (path("v1.13.9/nocloud-amd64.vhd"), 400),
+        (path("v1.13.9/nocloud-amd64.qcow2.sha256"), 402),
+        ("/image/beef/v1.13.9/nocloud-amd64.qcow2".to_owned(), 404),
+        ("/versions".to_owned(), 200),
+        ("/".to_owned(), 404),
+    ];
+    for (path, status) in cases {
+        assert_eq!(ask(&mut sources, "GET", &path, "").status, status, "{path}");
+    }
 }
 
 #[test]

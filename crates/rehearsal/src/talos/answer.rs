@@ -89,7 +89,15 @@ impl Talos {
             Call::Route { target } => self.route(vmid, machine, target),
             Call::Health { control_planes, workers } => {
                 only_on_control_planes(machine, "cluster health check")?;
-                Ok(Reply::Health(self.health(control_planes, workers)))
+                let named = !control_planes.is_empty() || !workers.is_empty();
+                let (control_planes, workers) = if named {
+                    (control_planes.clone(), workers.clone())
+                } else {
+                    self.discovered(machine.cluster().unwrap_or_default())
+                };
+                let checks = self.health(&control_planes, &workers);
+                let nodes = control_planes.into_iter().chain(workers).collect();
+                Ok(Reply::Health { nodes, checks })
             }
             _ => Err(Refusal::gone()),
         }
@@ -188,6 +196,7 @@ fn about(machine: &Machine) -> About {
         hostname: machine.hostname().to_owned(),
         memory_mib: machine.facts.memory_mib,
         booted: machine.booted,
+        boot_id: format!("{:08x}-0000-4000-8000-{:012x}", machine.facts.vmid, machine.boot),
         disks,
         configured: machine.api == Api::Secure,
     }

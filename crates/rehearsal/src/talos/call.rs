@@ -118,7 +118,7 @@ pub enum Call {
         /// The name or address.
         target: String,
     },
-    /// How the cluster is, as this machine sees it.
+    /// How the cluster is, as this machine sees it; if no machine is named, of those that discovery knows.
     Health {
         /// The control planes that there should be.
         control_planes: Vec<Ipv4Addr>,
@@ -207,8 +207,13 @@ pub enum Reply {
         /// Whether the asked one could call others at all.
         forwards: bool,
     },
-    /// Each check with what is missing, in the order in which they are made.
-    Health(Vec<Check>),
+    /// How the cluster is.
+    Health {
+        /// The machines that there should be.
+        nodes: Vec<Ipv4Addr>,
+        /// Each check with what is missing, in the order in which they are made.
+        checks: Vec<Check>,
+    },
 }
 
 /// What a machine is.
@@ -222,6 +227,8 @@ pub struct About {
     pub memory_mib: u64,
     /// When it booted, in milliseconds since the world's birth.
     pub booted: u64,
+    /// The id of this boot, as the kernel gives it.
+    pub boot_id: String,
     /// Its disks: device and size in GiB; the first is the system disk.
     pub disks: Vec<(&'static str, u64)>,
     /// Whether it has a config.
@@ -293,6 +300,8 @@ pub enum What {
         /// Why it failed, if it did.
         error: Option<String>,
     },
+    /// A task of a sequence began.
+    Task(String),
 }
 
 /// One check of a cluster's health.

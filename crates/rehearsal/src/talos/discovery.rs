@@ -1,6 +1,6 @@
 //! The discovery service: who says to belong to a cluster, for half an hour after it was heard last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
@@ -95,6 +95,19 @@ impl Talos {
         known
             .map(|(identity, affiliate)| (identity.clone(), affiliate.shown(identity, true)))
             .collect()
+    }
+
+    /// The addresses of a cluster's control planes and workers, as they are known.
+    pub(super) fn discovered(&self, cluster: &str) -> (Vec<Ipv4Addr>, Vec<Ipv4Addr>) {
+        let known = || self.discovery.get(cluster).into_iter().flat_map(BTreeMap::values);
+        let of = |control_plane: bool| {
+            let found: BTreeSet<Ipv4Addr> = known()
+                .filter(|affiliate| affiliate.control_plane == control_plane)
+                .map(|affiliate| affiliate.address)
+                .collect();
+            found.into_iter().collect()
+        };
+        (of(true), of(false))
     }
 
     /// The members of a cluster, by name: of two with the same name the later one is shown.

@@ -59,14 +59,21 @@ impl Talos {
             self.retract(vmid);
         }
         let Some(machine) = self.machines.get_mut(&vmid) else { return };
-        if let Some(ending) = &mut machine.ending {
-            ending.deaf = true;
-        }
+        machine.noted.happen(&ending.actor, What::Task("stopAllServices".to_owned()));
         let lost = lost(machine);
         machine.running = Running::default();
         turn.signals.extend(lost);
         self.left(turn, vmid, true);
-        self.later(turn, vmid, Process::Deaf, Milestone::Down);
+        self.later(turn, vmid, Process::Stopping, Milestone::Deaf);
+    }
+
+    /// Everything behind the API has stopped; the API itself comes last.
+    pub(super) fn deafen(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let machine = self.machines.get_mut(&vmid);
+        if let Some(ending) = machine.and_then(|machine| machine.ending.as_mut()) {
+            ending.deaf = true;
+            self.later(turn, vmid, Process::Deaf, Milestone::Down);
+        }
     }
 
     /// A machine could not say goodbye, and stays.

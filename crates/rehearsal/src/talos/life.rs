@@ -89,13 +89,13 @@ impl Talos {
             Milestone::KubeletFailed => machine.running.kubelet_failed = true,
             Milestone::Booted => machine.running.booted = true,
             Milestone::Goodbye => self.goodbye(turn, vmid),
+            Milestone::Deaf => self.deafen(turn, vmid),
             Milestone::Down => self.down(turn, vmid),
             Milestone::ApiServer => {
                 machine.running.api_server = true;
                 self.register(turn);
             }
             Milestone::Node => self.node(turn, vmid),
-            Milestone::Ready => machine.running.ready = true,
         }
     }
 
@@ -233,6 +233,5 @@ impl Talos {
             data_disk: machine.facts.data_disk_gib.is_some(),
             extensions: machine.facts.extensions.clone(),
         });
-        self.later(turn, vmid, Process::MachineReady, Milestone::Ready);
     }
 }

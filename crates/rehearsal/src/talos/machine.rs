@@ -155,7 +155,7 @@ pub(super) struct Running {
     pub(super) registering: bool,
     /// The node is registered.
     pub(super) joined: bool,
-    /// Everything is well.
+    /// The node is Ready.
     pub(super) ready: bool,
 }
 

@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Talos, &mut Turn<'_>) -> T) -> T {
-        let mut due = Vec::new();
+        let (mut due, heard) = (Vec::new(), self.signals.len());
         let mut turn = Turn {
             now: self.now,
             dice: &mut self.dice,
@@ -47,6 +47,21 @@ impl Bench {
             draws: &mut Draws::default(),
         };
         let result = act(&mut self.talos, &mut turn);
+        // Nothing here makes a node Ready but its joining.
+        let joined: Vec<Signal> = turn.signals[heard..]
+            .iter()
+            .filter_map(|signal| match signal {
+                Signal::NodeJoined { cluster, name, .. } => Some(Signal::NodeReady {
+                    cluster: cluster.clone(),
+                    name: name.clone(),
+                    ready: true,
+                }),
+                _ => None,
+            })
+            .collect();
+        for ready in joined {
+            self.talos.heard(&mut turn, &ready);
+        }
         for (delay, effect) in due {
             let turn::Effect::Talos(effect) = effect else { panic!("not ours") };
             self.sequence += 1;

@@ -6,9 +6,11 @@ use castle_model::Class;
 use castle_talos::access::TalosAccess;
 use castle_talos::resource::{MACHINE_STATUS, Told};
 use castle_talos::{Bundle, Presence, Talos, TalosError, machine_config, without_secrets};
+use tokio::io::AsyncReadExt;
 
 use super::life::{boot, download, settle};
 use super::*;
+use crate::trouble::TalosTrouble;
 
 const FIRST: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 211);
 
@@ -101,4 +103,53 @@ async fn etcd_says_nothing_until_it_runs_and_a_watch_follows_the_stage() {
     assert_eq!(members[0].hostname, "cp-01");
     assert!(machine.bootstrap().await.unwrap_err().is_already_there());
     assert_eq!(machine.etcd_status(Duration::from_secs(3)).await.unwrap().leader, members[0].id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strangers_machine_is_foreign() {
+    let host = memory(3);
+    host.spawn_driver();
+    let (_, ours) = cluster(&host);
+    host.cause(TalosTrouble::Foreign(FIRST));
+    assert_eq!(look(&host, &ours).await, "foreign");
+    // It demands a certificate that nobody has, which shows with the first call.
+    let stranger = Talos::maintenance(&host.world(), FIRST).await.unwrap();
+    assert!(stranger.version().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bootstrap_whose_answer_is_lost_has_happened() {
+    let host = memory(3);
+    host.spawn_driver();
+    let (bundle, access) = cluster(&host);
+    download(&host).await;
+    boot(&host, &spec(1, 0).nodes[0]).await;
+    configure(&host, &bundle).await;
+    settle().await;
+    host.cause(TalosTrouble::BootstrapReplyLost(421));
+    let machine = Talos::secure(&host.world(), FIRST, &access).await.unwrap();
+    let lost = machine.bootstrap().await.unwrap_err();
+    assert_eq!(lost.failure("bootstrap").class, Class::Transient, "{lost}");
+    let machine = Talos::secure(&host.world(), FIRST, &access).await.unwrap();
+    let members = machine.etcd_members(Duration::from_mins(1)).await.unwrap();
+    assert_eq!(members.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_address_that_is_mute_takes_connections_alone() {
+    let host = memory(3);
+    host.spawn_driver();
+    let (bundle, access) = cluster(&host);
+    download(&host).await;
+    boot(&host, &spec(1, 0).nodes[0]).await;
+    configure(&host, &bundle).await;
+    settle().await;
+    let machine = Talos::secure(&host.world(), FIRST, &access).await.unwrap();
+    machine.bootstrap().await.unwrap();
+    settle().await;
+    host.cause(TalosTrouble::MuteVip(true));
+    let mut stream = host.dialer().dial("192.168.1.210", 6443).await.unwrap();
+    let (mut said, patience) = ([0; 1], Duration::from_mins(1));
+    let silence = tokio::time::timeout(patience, stream.read(&mut said)).await;
+    assert!(silence.is_err(), "it said something");
 }

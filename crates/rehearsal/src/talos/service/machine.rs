@@ -12,9 +12,9 @@ use castle_talos_proto::machine::{
     EtcdMemberStatus, EtcdMembers, EtcdRemoveMemberById, EtcdRemoveMemberByIdRequest,
     EtcdRemoveMemberByIdResponse, EtcdStatus, EtcdStatusResponse, Event, EventsRequest,
     FeaturesInfo, FileInfo, Hostname, HostnameResponse, ListRequest, MemInfo, Memory,
-    MemoryResponse, PlatformInfo, Reboot, RebootRequest, RebootResponse, Reset, ResetRequest,
-    ResetResponse, ServiceEvent, ServiceEvents, ServiceHealth, ServiceInfo, ServiceList,
-    ServiceListResponse, Shutdown, ShutdownRequest, ShutdownResponse, SystemStat,
+    MemoryResponse, PlatformInfo, ReadRequest, Reboot, RebootRequest, RebootResponse, Reset,
+    ResetRequest, ResetResponse, ServiceEvent, ServiceEvents, ServiceHealth, ServiceInfo,
+    ServiceList, ServiceListResponse, Shutdown, ShutdownRequest, ShutdownResponse, SystemStat,
     SystemStatResponse, Version, VersionInfo, VersionResponse, apply_configuration_request,
     reset_request,
 };
@@ -29,6 +29,9 @@ use super::methods::Mode;
 use super::watch::follow;
 use super::{Caller, mixed_up};
 use crate::talos::{About, ApplyMode, Call, ConfigText, Member, Reply, ResetCall, ServiceShown};
+
+/// Where the kernel shows the id of its boot.
+const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Answers one after the other.
 pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -254,6 +257,19 @@ impl MachineService for Caller {
         let mut found = vec![Ok(file(&root, "."))];
         found.extend(names.iter().map(|name| Ok(file(&path(name), name))));
         Ok(Response::new(stream::iter(found).boxed()))
+    }
+
+    type ReadStream = Answers<Data>;
+
+    /// The one file that is there is the one by which talosctl knows that a machine has rebooted.
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Answers<Data>>, Status> {
+        let path = request.into_inner().path;
+        let boot_id = self.about().await?.boot_id;
+        if path != BOOT_ID_FILE {
+            return Err(Status::not_found(format!("stat {path}: no such file or directory")));
+        }
+        let data = Data { bytes: format!("{boot_id}\n").into_bytes(), ..Data::default() };
+        Ok(Response::new(stream::iter([Ok(data)]).boxed()))
     }
 
     type EventsStream = Answers<Event>;

@@ -23,6 +23,7 @@ pub(super) const EMULATED: &[&str] = &[
     "/machine.MachineService/Kubeconfig",
     "/machine.MachineService/List",
     "/machine.MachineService/Memory",
+    "/machine.MachineService/Read",
     "/machine.MachineService/Reboot",
     "/machine.MachineService/Reset",
     "/machine.MachineService/ServiceList",

@@ -9,8 +9,9 @@ use castle_talos_proto::machine::machine_status_event::machine_status::UnmetCond
 use castle_talos_proto::machine::machine_status_event::{MachineStage, MachineStatus};
 use castle_talos_proto::machine::sequence_event;
 use castle_talos_proto::machine::service_state_event;
+use castle_talos_proto::machine::task_event;
 use castle_talos_proto::machine::{
-    Event, MachineStatusEvent, SequenceEvent, ServiceHealth, ServiceStateEvent,
+    Event, MachineStatusEvent, SequenceEvent, ServiceHealth, ServiceStateEvent, TaskEvent,
 };
 use futures::stream::{self, StreamExt};
 use prost::Message;
@@ -69,6 +70,10 @@ fn event(happening: Happening) -> Event {
             };
             ("ServiceStateEvent", event.encode_to_vec())
         }
+        What::Task(task) => {
+            let action = task_event::Action::Start.into();
+            ("TaskEvent", TaskEvent { task, action }.encode_to_vec())
+        }
         What::Sequence { name, begins, error: why } => {
             let action =
                 if begins { sequence_event::Action::Start } else { sequence_event::Action::Stop };
@@ -126,11 +131,12 @@ impl ClusterService for Caller {
         let info = request.cluster_info.unwrap_or_default();
         let control_planes = addresses(&info.control_plane_nodes)?;
         let workers = addresses(&info.worker_nodes)?;
-        let nodes: Vec<String> =
-            control_planes.iter().chain(&workers).map(|node| format!("\"{node}\"")).collect();
         let call = Call::Health { control_planes, workers };
         // The first look is made at once, so that a refusal is the answer to the call itself.
-        self.put(call.clone()).await?;
+        let Reply::Health { nodes, .. } = self.put(call.clone()).await? else {
+            return Err(mixed_up());
+        };
+        let nodes: Vec<String> = nodes.iter().map(|node| format!("\"{node}\"")).collect();
         let wait = Duration::from_secs(u64::try_from(wait).unwrap_or(0));
         if wait.is_zero() {
             return Err(Status::deadline_exceeded("context deadline exceeded"));
@@ -187,7 +193,7 @@ impl Checking {
         loop {
             let changed = self.caller.door.changed();
             let checks = match self.caller.put(self.call.clone()).await {
-                Ok(Reply::Health(checks)) => checks,
+                Ok(Reply::Health { checks, .. }) => checks,
                 Ok(_) => return Some(self.end(mixed_up())),
                 Err(status) => return Some(self.end(status)),
             };
