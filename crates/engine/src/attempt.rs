@@ -70,7 +70,9 @@ async fn raise(
         Decision::Leave(evidence) => {
             intent(cx, Verb::Adopt, &evidence).await?;
             cx.phase.end_act();
-            return Ok((Acted::of(Change::Unchanged), evidence));
+            // What an earlier run gave to know is still so: it was only looked at.
+            let outputs = cx.state().outputs().clone();
+            return Ok((Acted { change: Change::Unchanged, outputs }, evidence));
         }
         Decision::Act(verb, reason) => (verb, reason),
         Decision::Refuse(failure) => return Err(failure),
@@ -123,19 +125,23 @@ where
 {
     let mut pause = Pace::RETRY.first;
     let mut tries = 0;
+    let mut last = None;
     loop {
         tries += 1;
         let failure = match within_deadline(cx, call()).await {
-            Ok(value) => return Ok(value),
-            Err(failure) if !failure.is_transient() => return Err(failure),
-            Err(failure) => failure,
+            Some(Ok(value)) => return Ok(value),
+            Some(Err(failure)) if !failure.is_transient() => return Err(failure),
+            Some(Err(failure)) => failure,
+            // What an earlier try met says more than that the last one was cut off.
+            None => return Err(last.unwrap_or_else(|| late(cx))),
         };
         let left = cx.deadline().saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(failure);
         }
         let delay = pause.min(left);
-        tell(cx, Progress::Retrying { failure, tries, delay });
+        tell(cx, Progress::Retrying { failure: failure.clone(), tries, delay });
+        last = Some(failure);
         // Nothing is in flight during the pause, so a stop need not wait for it.
         cx.phase.resting(pause_for(delay)).await;
         pause = Pace::RETRY.after(pause);
@@ -145,14 +151,18 @@ where
 /// A little more than the step's own waits may take, so that their last reason is what is told.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// What a call says, or nothing if it says nothing in time.
 async fn within_deadline<T>(
     cx: &Context,
     call: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    timeout_at(cx.deadline() + GRACE, call).await.unwrap_or_else(|_| {
-        Err(Failure::new(Class::Transient, format!("finish {}", cx.step()), "its deadline has passed")
-            .hint("run the same command again to go on; `deadlines` in the castle file gives it more time"))
-    })
+) -> Option<Result<T, Failure>> {
+    timeout_at(cx.deadline() + GRACE, call).await.ok()
+}
+
+fn late(cx: &Context) -> Failure {
+    Failure::new(Class::Transient, format!("finish {}", cx.step()), "its deadline has passed").hint(
+        "run the same command again to go on; `deadlines` in the castle file gives it more time",
+    )
 }
 
 fn tell(cx: &Context, progress: Progress) {

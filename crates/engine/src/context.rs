@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use castle_journal::StepState;
 use castle_model::{Class, Failure, Incarnation, StepId, Verdict};
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::outputs::Outputs;
-use crate::wait::{Pace, until};
+use crate::wait::{Pace, until_told};
 
 /// Whether a step may be dropped at its next await point, and a way to hear when that changes.
 #[derive(Debug, Default)]
@@ -164,18 +166,38 @@ impl Context {
         written.await.map_err(|_| Failure::new(Class::Transient, what, "the run is ending"))
     }
 
-    /// Asks until the answer is ready, the step's deadline passes, or it can never be. See [`until`].
+    /// Asks until the answer is ready, the step's deadline passes, or it can never be. See [`crate::wait::until`].
     ///
     /// # Errors
-    /// As [`until`].
+    /// As [`crate::wait::until`].
     pub async fn wait<T, F, Fut>(&self, pace: Pace, what: &str, probe: F) -> Result<T, Failure>
     where
         F: FnMut() -> Fut + Send,
         Fut: Future<Output = Result<Verdict<T>, Failure>> + Send,
         T: Send,
     {
+        self.wait_on(|| stream::pending().boxed(), pace, what, probe).await
+    }
+
+    /// Asks as [`Context::wait`] does, and at once whenever the news that `watch` opens tell of a change.
+    /// See [`until_told`].
+    ///
+    /// # Errors
+    /// As [`until_told`].
+    pub async fn wait_on<'a, T, F, Fut>(
+        &self,
+        watch: impl FnMut() -> BoxStream<'a, ()> + Send,
+        pace: Pace,
+        what: &str,
+        probe: F,
+    ) -> Result<T, Failure>
+    where
+        F: FnMut() -> Fut + Send,
+        Fut: Future<Output = Result<Verdict<T>, Failure>> + Send,
+        T: Send,
+    {
         let tell = |reason: &str| self.waiting(reason);
-        let answer = until(what, pace, self.deadline, tell, probe).await;
+        let answer = until_told(what, pace, self.deadline, tell, watch, probe).await;
         self.phase.turn(PARKED, ACTING);
         answer
     }

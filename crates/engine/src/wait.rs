@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use castle_model::time::length;
 use castle_model::{Class, Failure, Verdict};
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, timeout_at};
 
 /// How often a question is put again: the pause grows from `first` by half each time, up to `most`.
@@ -21,6 +23,8 @@ impl Pace {
     pub const TASK: Self = Self::new(50, 500);
     /// For conditions of a system that is coming up.
     pub const GATE: Self = Self::new(200, 1000);
+    /// For conditions of which a system tells when they change: a safety net, should it fall silent.
+    pub const WATCHED: Self = Self::new(200, 2000);
     /// For calls that failed transiently and are made again.
     pub const RETRY: Self = Self::new(250, 10_000);
 
@@ -45,7 +49,30 @@ pub async fn until<T, F, Fut>(
     what: &str,
     pace: Pace,
     deadline: Instant,
+    changed: impl FnMut(&str) + Send,
+    probe: F,
+) -> Result<T, Failure>
+where
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = Result<Verdict<T>, Failure>> + Send,
+    T: Send,
+{
+    until_told(what, pace, deadline, changed, || stream::pending().boxed(), probe).await
+}
+
+/// Asks as [`until`] does, and at once whenever somebody tells that something has changed.
+///
+/// `watch` opens the stream of such news; it is opened again, before the next question, whenever it has ended. The
+/// pace is what holds while it is silent or cannot be opened, so news make it quicker and are never relied on.
+///
+/// # Errors
+/// As [`until`].
+pub async fn until_told<'a, T, F, Fut>(
+    what: &str,
+    pace: Pace,
+    deadline: Instant,
     mut changed: impl FnMut(&str) + Send,
+    mut watch: impl FnMut() -> BoxStream<'a, ()> + Send,
     mut probe: F,
 ) -> Result<T, Failure>
 where
@@ -54,12 +81,18 @@ where
     T: Send,
 {
     let began = Instant::now();
-    let mut last: Option<String> = None;
+    let mut last: Option<(String, Instant)> = None;
     let mut pause = pace.first;
+    let mut news: Option<BoxStream<'a, ()>> = None;
     loop {
+        // A watch begins with what is there now, so nothing between the question and its opening is missed.
+        let told = news.get_or_insert_with(&mut watch);
         let answer = match timeout_at(deadline, probe()).await {
             Ok(answer) => answer,
-            Err(_) => Ok(Verdict::Waiting(last.clone().unwrap_or_else(|| "no answer yet".into()))),
+            Err(_) => Ok(Verdict::Waiting(match &last {
+                Some((reason, _)) => reason.clone(),
+                None => "no answer yet".to_owned(),
+            })),
         };
         let reason = match answer {
             Ok(Verdict::Ready(value)) => return Ok(value),
@@ -67,16 +100,52 @@ where
             Err(failure) if failure.is_transient() => format!("{}: {}", failure.what, failure.why),
             Ok(Verdict::Failed(failure)) | Err(failure) => return Err(failure),
         };
-        if last.as_deref() != Some(&reason) {
+        if last.as_ref().is_none_or(|(before, _)| *before != reason) {
             changed(&reason);
-            last = Some(reason);
+            let since = if last.is_none() { began } else { Instant::now() };
+            last = Some((reason, since));
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(too_late(what, began.elapsed(), last.unwrap_or_default()));
+            return Err(too_late(what, began.elapsed(), last));
         }
-        pause_for(pause.min(left)).await;
-        pause = pace.after(pause);
+        match rest(told, pause.min(left)).await {
+            Rest::Told => {}
+            Rest::Over => pause = pace.after(pause),
+            Rest::Deaf => {
+                news = None;
+                pause = pace.after(pause);
+            }
+        }
+    }
+}
+
+/// How a pause ended.
+enum Rest {
+    /// Somebody told that something has changed.
+    Told,
+    /// It lasted its time.
+    Over,
+    /// It lasted its time, and there is nobody left to tell.
+    Deaf,
+}
+
+/// Lets time pass until something changes, or until the pause is over.
+async fn rest(news: &mut BoxStream<'_, ()>, pause: Duration) -> Rest {
+    let over = pause_for(pause);
+    tokio::pin!(over);
+    tokio::select! {
+        biased;
+        told = news.next() => {
+            if told.is_some() {
+                // What was told in the meantime is one piece of news.
+                while news.next().now_or_never().flatten().is_some() {}
+                return Rest::Told;
+            }
+            over.await;
+            Rest::Deaf
+        }
+        () = &mut over => Rest::Over,
     }
 }
 
@@ -86,10 +155,21 @@ pub(crate) async fn pause_for(pause: Duration) {
     tokio::time::sleep(pause).await;
 }
 
-fn too_late(what: &str, waited: Duration, last: String) -> Failure {
-    let waited = length(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
-    Failure::new(Class::Transient, format!("wait for {what}"), format!("not so after {waited}"))
-        .evidence(last)
+fn too_late(what: &str, waited: Duration, last: Option<(String, Instant)>) -> Failure {
+    let words = |time: Duration| length(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let (reason, since) = last.map_or_else(Default::default, |(reason, since)| {
+        let since = since.elapsed();
+        // A reason that held all the time needs no second figure.
+        let told = if since + Duration::from_secs(1) < waited {
+            format!(" (for the last {})", words(since))
+        } else {
+            String::new()
+        };
+        (reason, told)
+    });
+    let why = format!("not so after {}", words(waited));
+    Failure::new(Class::Transient, format!("wait for {what}"), why)
+        .evidence(format!("{reason}{since}"))
         .hint("run the same command again to go on from here; `deadlines` in the castle file gives it more time")
 }
 
@@ -170,5 +250,53 @@ mod tests {
         .await
         .unwrap_err();
         assert_eq!((tries, failure.class), (3, Class::Denied));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_are_heard_at_once_and_their_end_is_survived() {
+        let began = Instant::now();
+        // Each time the news are opened they tell once, after 40 ms, and end.
+        let mut opened = 0;
+        let watch = || {
+            opened += 1;
+            stream::once(pause_for(Duration::from_millis(40))).boxed()
+        };
+        let mut asked = Vec::new();
+        let got = until_told(
+            "x",
+            Pace::WATCHED,
+            deadline(60),
+            |_| (),
+            watch,
+            || {
+                asked.push(began.elapsed().as_millis());
+                let ready = asked.len() == 5;
+                async move { Ok(if ready { Verdict::Ready(()) } else { Verdict::waiting("no") }) }
+            },
+        )
+        .await;
+        assert_eq!(got, Ok(()));
+        // Told at 40; the stream's end then costs one pause of 200, and the next of 300 begins with new news.
+        assert_eq!(asked, [0, 40, 240, 280, 580]);
+        assert_eq!(opened, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_tells_since_when_the_last_reason_holds() {
+        let began = Instant::now();
+        let failure = until::<(), _, _>(
+            "x",
+            Pace::GATE,
+            deadline(30),
+            |_| (),
+            || async move {
+                let late = began.elapsed() >= Duration::from_secs(20);
+                Ok(Verdict::waiting(if late { "no leader" } else { "no members" }))
+            },
+        )
+        .await
+        .unwrap_err();
+        let evidence = failure.evidence.unwrap();
+        assert!(evidence.starts_with("no leader (for the last 9."), "{evidence}");
     }
 }

@@ -25,6 +25,8 @@ use crate::release::step;
 use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
+mod machines;
+
 /// A rehearsal with journals in memory.
 struct Rehearsal {
     host: Host,
@@ -38,8 +40,9 @@ impl Rehearsal {
     fn open(mut spec: Spec, seed: u64) -> Self {
         let host = Host::open(None, &spec, seed).unwrap();
         host.spawn_driver();
-        spec.platform.proxmox_mut().unwrap().trust =
-            Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        if let Some(proxmox) = spec.platform.proxmox_mut() {
+            proxmox.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        }
         let journals = Journals::in_memory().unwrap();
         Self { host, spec: Arc::new(spec), journals, runs: 0, events: Vec::new() }
     }

@@ -29,6 +29,12 @@ pub const TABLE: &[Entry] = &[
     entry("preflight", "platform", 60, "the host, its storages and the addresses are looked at"),
     entry("image", "platform", 600, "the Talos image is on the image storage"),
     entry("vm", "platform", 300, "a VM is made, resized and running"),
+    entry(
+        "machine",
+        "platform",
+        300,
+        "a machine that stands already is recognised; on the way down: it is wiped and waits again",
+    ),
     entry("boot", "platform", 240, "a machine answers in maintenance mode at its address"),
     entry("apply", "platform", 180, "a machine answers over mutual TLS with its new identity"),
     entry("bootstrap", "platform", 300, "etcd runs on the first control plane"),

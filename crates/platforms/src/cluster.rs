@@ -7,7 +7,8 @@ use castle_engine::{Context, Pace};
 use castle_kubernetes::{KubeError, Kubernetes, Mark, Object, ObjectId, Place};
 use castle_model::{Failure, Observed, Spec, Verdict};
 use castle_wire::World;
-use tokio::time::timeout_at;
+use futures::future::BoxFuture;
+use tokio::time::{Instant, timeout_at};
 
 use crate::handed::{CLUSTER, LIFE};
 
@@ -16,6 +17,14 @@ const TOLD: usize = 2;
 
 /// What a picture of the cluster shows.
 pub type Objects = BTreeMap<ObjectId, Object>;
+
+/// Somebody who looks closer when a wait takes long, beside the watch that it goes by.
+pub(crate) struct Closer<'a> {
+    /// When the next look is due.
+    pub(crate) due: &'a (dyn Fn() -> Instant + Send + Sync),
+    /// Looks, and makes the next one due later.
+    pub(crate) look: &'a (dyn Fn() -> BoxFuture<'a, ()> + Send + Sync),
+}
 
 /// The cluster of a castle file.
 pub struct Cluster {
@@ -81,9 +90,21 @@ impl Cluster {
         places: Vec<Place>,
         judge: impl Fn(&Objects) -> Verdict<T> + Send + Sync,
     ) -> Result<T, Failure> {
+        self.settled_by(cx, what, places, judge, None).await
+    }
+
+    /// Follows some places as [`Cluster::settled`] does, and has somebody look closer when it takes long.
+    pub(crate) async fn settled_by<T: Send>(
+        &self,
+        cx: &Context,
+        what: &str,
+        places: Vec<Place>,
+        judge: impl Fn(&Objects) -> Verdict<T> + Send + Sync,
+        closer: Option<Closer<'_>>,
+    ) -> Result<T, Failure> {
         let client = self.client(cx)?;
         let last = Mutex::new(None::<String>);
-        let (client, places, judge, last) = (&client, &places, &judge, &last);
+        let (client, places, judge, last, closer) = (&client, &places, &judge, &last, &closer);
         cx.wait(Pace::GATE, what, move || async move {
             let mut picture = match client.follow(places.clone()).await {
                 Err(error @ KubeError::NoSuchKind { .. }) => {
@@ -98,9 +119,17 @@ impl Cluster {
                 };
                 tell(cx, last, &reason);
                 // A watch may be silent for longer than the step has time: the answer is then what it showed last.
-                match timeout_at(cx.deadline(), picture.changed()).await {
+                let due = closer.as_ref().map_or(cx.deadline(), |closer| (closer.due)());
+                match timeout_at(due.min(cx.deadline()), picture.changed()).await {
                     Ok(changed) => changed?,
-                    Err(_) => return Ok(Verdict::Waiting(reason)),
+                    Err(_) if Instant::now() >= cx.deadline() => {
+                        return Ok(Verdict::Waiting(reason));
+                    }
+                    Err(_) => {
+                        if let Some(closer) = closer {
+                            (closer.look)().await;
+                        }
+                    }
                 }
             }
         })

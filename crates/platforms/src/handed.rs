@@ -19,6 +19,10 @@ pub const IDENTITY: Key<Credentials> = Key::new("secrets/identity");
 /// The life that the castle is in, with its Talos secrets, escrowed; given by `secrets/escrow`.
 pub const LIFE: Key<Life> = Key::new("secrets/life");
 
+/// The Talos secrets that were found in escrow, whoever they belong to; given by `secrets/read`, for steps that must
+/// speak to machines on the way down.
+pub const KEPT: Key<Secret> = Key::new("secrets/kept");
+
 /// A client that is proven to reach the cluster through the VIP; given by `platform/access`.
 pub const CLUSTER: Key<castle_kubernetes::Kubernetes> = Key::new("platform/cluster");
 

@@ -11,10 +11,14 @@ use castle_model::spec::NodeSpec;
 use castle_model::{Failure, Observed, Spec, StepDecl, Verdict};
 use castle_wire::World;
 
-use crate::cluster::{Cluster, Objects, few, observed};
+use crate::cluster::{Closer, Cluster, Objects, few, observed};
 use crate::ids;
+use crate::talos::{Patience, Realm};
 
 const SYSTEM: &str = "kube-system";
+
+/// What runs on every node: the network between pods, and the way to services.
+const ON_EACH: [&str; 2] = ["kube-flannel", "kube-proxy"];
 
 /// Declares the step.
 #[must_use]
@@ -23,21 +27,26 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     vec![
         StepDecl::new(ids::nodes(), title, "nodes")
             .needs([ids::access()])
+            // A machine that got no config never becomes a node: its own step says so, and once is enough.
+            .needs(ids::all_configs(spec))
             .weight(18_000)
             .nothing_to_undo("it only proves"),
     ]
 }
 
 /// Adds the step to a graph.
-pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+pub(crate) fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, realm: &Realm) {
     let cluster = Cluster::new(spec, world);
     for decl in declare(spec) {
-        graph.add(decl, Nodes(cluster.clone()));
+        graph.add(decl, Nodes { cluster: cluster.clone(), realm: realm.clone() });
     }
 }
 
 /// The step.
-struct Nodes(Arc<Cluster>);
+struct Nodes {
+    cluster: Arc<Cluster>,
+    realm: Realm,
+}
 
 impl Nodes {
     fn places() -> Vec<Place> {
@@ -52,18 +61,33 @@ impl Nodes {
 #[async_trait]
 impl Step for Nodes {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let there = self.0.look(cx, &Self::places()).await?;
-        Ok(observed(settle(&self.0.spec.nodes, &there)))
+        let there = self.cluster.look(cx, &Self::places()).await?;
+        Ok(observed(settle(&self.cluster.spec.nodes, self.cluster.spec.machine.coredns, &there)))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let judge = |objects: &Objects| settle(&self.0.spec.nodes, objects);
-        self.0.settled(cx, "every node to be Ready", Self::places(), judge).await
+        let spec = &self.cluster.spec;
+        let patience = Patience::of(cx);
+        let judge = |objects: &Objects| settle(&spec.nodes, spec.machine.coredns, objects);
+        // Why a node is not Ready is seen on its machine, not through Kubernetes.
+        let closer = Closer {
+            due: &|| patience.until(),
+            look: &|| {
+                Box::pin(async {
+                    if patience.is_over() {
+                        self.realm.look_closer(cx, &spec.nodes, true, &patience).await;
+                    }
+                })
+            },
+        };
+        let what = "every node to be Ready";
+        let settled = self.cluster.settled_by(cx, what, Self::places(), judge, Some(closer));
+        settled.await.map_err(|failure| patience.explained(failure))
     }
 }
 
-/// Judges the declared nodes, flannel and the name server.
-fn settle(nodes: &[NodeSpec], objects: &Objects) -> Verdict {
+/// Judges the declared nodes, what runs on each of them, and the name server where Talos keeps one.
+fn settle(nodes: &[NodeSpec], coredns: bool, objects: &Objects) -> Verdict {
     let (mut missing, mut there) = (Vec::new(), Vec::new());
     for node in nodes {
         let Some(object) = objects.get(&ObjectId::cluster("v1", "Node", node.name.as_str())) else {
@@ -86,27 +110,32 @@ fn settle(nodes: &[NodeSpec], objects: &Objects) -> Verdict {
     if let Some(reason) = not_ready(&there) {
         return Verdict::Waiting(reason);
     }
-    for (kind, name) in [("DaemonSet", "kube-flannel"), ("Deployment", "coredns")] {
+    let mut wanted = ON_EACH.map(|name| ("DaemonSet", name)).to_vec();
+    wanted.extend(coredns.then_some(("Deployment", "coredns")));
+    for (kind, name) in wanted {
         match objects.get(&ObjectId::namespaced("apps/v1", kind, SYSTEM, name)) {
             Some(object) => there.push(object),
             None => return Verdict::Waiting(format!("{kind} {SYSTEM}/{name} is not there yet")),
         }
     }
-    match judge_all(there.iter().copied()) {
-        Verdict::Ready(_) => {
-            let flannel = there.get(nodes.len()).map_or(0, |o| o.number("/status/numberAvailable"));
-            if usize::try_from(flannel).unwrap_or(0) < nodes.len() {
-                return Verdict::Waiting(format!(
-                    "flannel runs on {flannel} of {} nodes",
-                    nodes.len()
-                ));
-            }
-            Verdict::Ready(format!(
-                "{} nodes Ready; {}",
-                nodes.len(),
-                words(there.last().map(|o| judge(o)))
-            ))
+    if let Verdict::Waiting(reason) = judge_all(there.iter().copied()) {
+        return Verdict::Waiting(reason);
+    }
+    for (object, name) in there.iter().skip(nodes.len()).zip(ON_EACH) {
+        let available = object.number("/status/numberAvailable");
+        if usize::try_from(available).unwrap_or(0) < nodes.len() {
+            return Verdict::Waiting(format!(
+                "{name} runs on {available} of {} nodes",
+                nodes.len()
+            ));
         }
+    }
+    match judge_all(there.iter().copied()) {
+        Verdict::Ready(_) => Verdict::Ready(format!(
+            "{} nodes Ready; {}",
+            nodes.len(),
+            words(there.last().map(|o| judge(o)))
+        )),
         other => other,
     }
 }
@@ -181,8 +210,8 @@ mod tests {
             "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": CNI}]}})
     }
 
-    fn flannel(available: u32) -> Value {
-        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kube-flannel", "namespace": "kube-system"},
+    fn on_each(name: &str, available: u32) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "kube-system"},
             "status": {"desiredNumberScheduled": available, "updatedNumberScheduled": available, "numberAvailable": available}})
     }
 
@@ -192,9 +221,13 @@ mod tests {
     }
 
     fn say(objects: Vec<Value>) -> String {
+        say_with(true, objects)
+    }
+
+    fn say_with(coredns: bool, objects: Vec<Value>) -> String {
         let objects =
             objects.into_iter().map(|v| Object::new(v).unwrap()).map(|o| (o.id(), o)).collect();
-        match settle(&wanted(), &objects) {
+        match settle(&wanted(), coredns, &objects) {
             Verdict::Ready(words) => format!("ready: {words}"),
             Verdict::Waiting(words) => format!("waiting: {words}"),
             Verdict::Failed(failure) => failure.to_string(),
@@ -217,15 +250,36 @@ mod tests {
             say(vec![one.clone(), node("worker-01", "10.0.0.2", "False")]),
             "waiting: 1 of 2 nodes are not Ready: worker-01 (container runtime network not ready)"
         );
+        let (flannel, proxy) = (on_each("kube-flannel", 2), on_each("kube-proxy", 2));
+        let with = |extra: &[&Value]| {
+            let all = [&one, &two].into_iter().chain(extra.iter().copied());
+            all.cloned().collect::<Vec<Value>>()
+        };
+        let late = on_each("kube-flannel", 1);
         assert_eq!(
-            say(vec![one.clone(), two.clone(), flannel(1), coredns()]),
-            "waiting: flannel runs on 1 of 2 nodes"
+            say(with(&[&late, &proxy, &coredns()])),
+            "waiting: kube-flannel runs on 1 of 2 nodes"
         );
         assert_eq!(
-            say(vec![one, two, flannel(2), coredns()]),
+            say(with(&[&flannel, &coredns()])),
+            "waiting: DaemonSet kube-system/kube-proxy is not there yet"
+        );
+        assert_eq!(
+            say(with(&[&flannel, &on_each("kube-proxy", 0), &coredns()])),
+            "waiting: kube-proxy runs on 0 of 2 nodes"
+        );
+        assert_eq!(
+            say(with(&[&flannel, &proxy])),
+            "waiting: Deployment kube-system/coredns is not there yet"
+        );
+        assert_eq!(
+            say(with(&[&flannel, &proxy, &coredns()])),
             "ready: 2 nodes Ready; Deployment kube-system/coredns has 2 of 2 replicas available"
         );
+        let without = say_with(false, with(&[&flannel, &proxy]));
+        assert!(without.starts_with("ready: 2 nodes Ready; DaemonSet"), "{without}");
     }
+
     #[test]
     fn nodes_that_are_not_ready_are_told_on_one_line() {
         let said = |name: &str, message: &str| {

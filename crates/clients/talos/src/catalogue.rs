@@ -29,6 +29,7 @@ const TABLE: &[Entry] = &[
         ),
     ),
     entry(Code::FailedPrecondition, "node is rebooting", Class::Transient, None),
+    entry(Code::FailedPrecondition, "already being applied", Class::Transient, None),
     entry(Code::FailedPrecondition, "not supported in container mode", Class::Invalid, None),
     entry(Code::FailedPrecondition, "", Class::Conflict, None),
     entry(
@@ -47,7 +48,21 @@ const TABLE: &[Entry] = &[
         Some("the machine has no config yet, or is a worker"),
     ),
     entry(Code::Unimplemented, "", Class::Invalid, None),
+    entry(
+        Code::InvalidArgument,
+        "unknown keys found during decoding",
+        Class::Invalid,
+        Some(
+            "the config holds something that this version of Talos does not know: look at the patches in the castle file",
+        ),
+    ),
     entry(Code::InvalidArgument, "", Class::Invalid, None),
+    entry(
+        Code::PermissionDenied,
+        "no request forwarding",
+        Class::Denied,
+        Some("a worker passes no call on to others"),
+    ),
     entry(
         Code::PermissionDenied,
         "",
@@ -62,6 +77,8 @@ const TABLE: &[Entry] = &[
     entry(Code::Aborted, "", Class::Transient, None),
     entry(Code::ResourceExhausted, "", Class::Transient, None),
     // What breaks below gRPC comes up as one of these two, with the words of the layer below.
+    entry(Code::Unknown, "rpc not supported for learner", Class::Transient, None),
+    entry(Code::Unknown, "no route to host", Class::Transient, None),
     entry(Code::Unknown, "connection refused", Class::Transient, None),
     entry(Code::Unknown, "error reading from server: EOF", Class::Transient, None),
     entry(Code::Unknown, "broken pipe", Class::Transient, None),
@@ -127,6 +144,31 @@ mod tests {
             (Code::Cancelled, "Timeout expired", Class::Transient),
             (Code::Unknown, "error reading from server: EOF", Class::Transient),
             (Code::Unknown, "service \"\" not defined", Class::Invalid),
+            (Code::Unavailable, "etcdserver: rpc not supported for learner", Class::Transient),
+            (
+                Code::Unavailable,
+                "error reading server preface: remote error: tls: certificate required",
+                Class::Transient,
+            ),
+            (
+                Code::NotFound,
+                "failed to remove member 4660: etcdserver: member not found",
+                Class::Gone,
+            ),
+            (Code::NotFound, "resource \"vip\" is not registered", Class::Gone),
+            (Code::PermissionDenied, "resource type \"\" is not supported", Class::Denied),
+            (Code::PermissionDenied, "no request forwarding", Class::Denied),
+            (
+                Code::InvalidArgument,
+                "error decoding document /v1alpha1/ (line 1): unknown keys found during decoding:\nmachine:\n",
+                Class::Invalid,
+            ),
+            (Code::Unimplemented, "unknown service grpc.health.v1.Health", Class::Invalid),
+            (
+                Code::Unknown,
+                "Get \"https://10.5.0.2:6443/api/v1/nodes\": dial tcp 10.5.0.2:6443: connect: no route to host",
+                Class::Transient,
+            ),
         ];
         for (code, text, class) in cases {
             assert_eq!(judge(code, text, None).0, class, "{code:?} {text}");

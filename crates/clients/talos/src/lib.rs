@@ -10,6 +10,10 @@ pub mod bundle;
 pub mod catalogue;
 pub mod client;
 pub mod config;
+pub mod error;
+pub mod etcd;
+pub mod handout;
+pub mod machine;
 pub mod patch;
 pub mod presence;
 pub mod resource;
@@ -20,11 +24,14 @@ mod testing;
 pub use access::{KubeAccess, TalosAccess};
 pub use authority::{Authority, KeyError};
 pub use bundle::{Bundle, BundleError};
-pub use client::{Applied, Member, MemberStatus, Service, Talos, TalosError};
+pub use client::Talos;
 pub use config::birth::{BirthMark, birth_differences};
 pub use config::redact::redacted;
 pub use config::{
     Contract, MachineConfig, Secrets, kubernetes_endpoint, machine_config, without_secrets,
 };
+pub use error::TalosError;
+pub use etcd::{Member, MemberStatus};
+pub use machine::{Applied, Service};
 pub use presence::Presence;
-pub use resource::{MachineStatus, Resource};
+pub use resource::{Affiliate, MachineStatus, Resource};

@@ -6,7 +6,8 @@ use castle_model::Class;
 use castle_wire::{ConnectError, World};
 
 use crate::access::TalosAccess;
-use crate::client::{Talos, TalosError};
+use crate::client::Talos;
+use crate::error::TalosError;
 
 /// What was found at an address.
 pub enum Presence {

@@ -1,15 +1,19 @@
 //! What a machine says about itself: its resources, read through COSI.
 
+use castle_model::Secret;
 use castle_talos_proto::cosi::{
     EventType, GetRequest, ListRequest, Resource as Message, WatchOptions, WatchRequest,
     WatchResponse,
 };
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tonic::{Code, Streaming};
 
-use crate::client::{CALL_DEADLINE, Talos, TalosError};
+use crate::client::{CALL_DEADLINE, Talos};
+use crate::error::TalosError;
 
 /// Where a kind of resource is found: namespace and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,16 @@ pub const EXTENSIONS: Kind =
     Kind { namespace: "runtime", kind: "ExtensionStatuses.runtime.talos.dev" };
 /// Addresses that the machine holds now.
 pub const ADDRESSES: Kind = Kind { namespace: "network", kind: "AddressStatuses.net.talos.dev" };
+/// Services, each by its name.
+pub const SERVICES: Kind = Kind { namespace: "runtime", kind: "Services.v1alpha1.talos.dev" };
+/// Machines that the discovery service knows for the cluster, each by the identity on its disk.
+pub const AFFILIATES: Kind = Kind { namespace: "cluster", kind: "Affiliates.cluster.talos.dev" };
+/// Whether the machine's clock is right.
+pub const TIME_STATUS: Kind =
+    Kind { namespace: "runtime", kind: "TimeStatuses.v1alpha1.talos.dev" };
+/// The config that the machine has; for administrators alone.
+pub const MACHINE_CONFIG: Kind =
+    Kind { namespace: "config", kind: "MachineConfigs.config.talos.dev" };
 
 /// A resource: its id and what it says.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +102,25 @@ impl MachineStatus {
     }
 }
 
+/// A machine as the discovery service knows it. What is left of one that is gone stays there for half an hour.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Affiliate {
+    /// The random identity on the machine's disk: a new disk gives a new one.
+    pub node_id: String,
+    /// Its name.
+    #[serde(default)]
+    pub hostname: String,
+    /// Its addresses.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct TimeStatus {
+    synced: bool,
+}
+
 #[derive(Deserialize)]
 struct SystemInformation {
     #[serde(default)]
@@ -115,6 +148,11 @@ impl Talos {
     /// # Errors
     /// If the call fails.
     pub async fn get(&self, kind: Kind, id: &str) -> Result<Option<Resource>, TalosError> {
+        let message = self.message(kind, id).await?;
+        message.map(|message| self.resource("Get", message)).transpose()
+    }
+
+    async fn message(&self, kind: Kind, id: &str) -> Result<Option<Message>, TalosError> {
         let request = GetRequest {
             namespace: kind.namespace.to_owned(),
             r#type: kind.kind.to_owned(),
@@ -122,7 +160,7 @@ impl Talos {
         };
         let mut client = self.state();
         match self.call("Get", CALL_DEADLINE, client.get(request)).await {
-            Ok(reply) => reply.resource.map(|message| self.resource("Get", message)).transpose(),
+            Ok(reply) => Ok(reply.resource),
             Err(error) if error.code() == Some(Code::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
@@ -150,21 +188,37 @@ impl Talos {
         }
     }
 
-    /// Follows one resource, beginning with what it says now.
+    /// Follows one resource, or all of a kind, beginning with what is there now.
     ///
     /// # Errors
     /// If the call fails.
-    pub async fn watch(&self, kind: Kind, id: &str) -> Result<Watch<'_>, TalosError> {
+    pub async fn watch(&self, kind: Kind, id: Option<&str>) -> Result<Watch, TalosError> {
         let request = WatchRequest {
             namespace: kind.namespace.to_owned(),
             r#type: kind.kind.to_owned(),
-            id: Some(id.to_owned()),
-            options: Some(WatchOptions { bootstrap_contents: false, tail_events: 0 }),
+            id: id.map(str::to_owned),
+            // One resource is told at once anyhow; of a kind it must be asked for.
+            options: Some(WatchOptions { bootstrap_contents: id.is_none(), tail_events: 0 }),
             api_version: 1,
         };
         let mut client = self.state();
         let stream = self.call("Watch", CALL_DEADLINE, client.watch(request)).await?;
-        Ok(Watch { talos: self, stream })
+        Ok(Watch { talos: self.clone(), stream })
+    }
+
+    /// Tells whenever one resource, or any of a kind, changes, and once of what is there now. It ends when the watch
+    /// breaks, and at once where there can be none.
+    #[must_use]
+    pub fn changes(&self, kind: Kind, id: Option<&'static str>) -> BoxStream<'static, ()> {
+        let talos = self.clone();
+        stream::once(async move { talos.watch(kind, id).await.ok() })
+            .filter_map(std::future::ready)
+            .flat_map(|watch| {
+                stream::unfold(watch, |mut watch| async move {
+                    matches!(watch.told().await, Ok(Some(_))).then_some(((), watch))
+                })
+            })
+            .boxed()
     }
 
     /// How far the machine is.
@@ -216,6 +270,39 @@ impl Talos {
         Ok(addresses)
     }
 
+    /// The machines that the discovery service knows for this cluster, as this machine hears of them.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub async fn affiliates(&self) -> Result<Vec<Affiliate>, TalosError> {
+        let found = self.list(AFFILIATES).await?;
+        found.into_iter().map(|found| self.read("Affiliate", found.spec)).collect()
+    }
+
+    /// Whether the machine's clock is right; none if it does not say.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub async fn time_in_sync(&self) -> Result<Option<bool>, TalosError> {
+        let Some(found) = self.get(TIME_STATUS, "node").await? else { return Ok(None) };
+        let status: TimeStatus = self.read("TimeStatus", found.spec)?;
+        Ok(Some(status.synced))
+    }
+
+    /// The config that the machine has, as it was sent; none if it has none.
+    ///
+    /// # Errors
+    /// If the call fails, or we are not its administrator.
+    pub async fn config(&self) -> Result<Option<Secret>, TalosError> {
+        let Some(message) = self.message(MACHINE_CONFIG, "v1alpha1").await? else {
+            return Ok(None);
+        };
+        let text = message.spec.map(|spec| spec.yaml_spec).unwrap_or_default();
+        // The config is a text within YAML; some encoders put it there as it is.
+        let quoted = yaml_serde::from_str::<String>(&text);
+        Ok(Some(Secret::new(quoted.unwrap_or(text))))
+    }
+
     fn resource(&self, call: &'static str, message: Message) -> Result<Resource, TalosError> {
         let id = message.metadata.map(|metadata| metadata.id).unwrap_or_default();
         let text = message.spec.map(|spec| spec.yaml_spec).unwrap_or_default();
@@ -232,31 +319,47 @@ impl Talos {
     }
 }
 
-/// A resource being followed.
-pub struct Watch<'a> {
-    talos: &'a Talos,
+/// Resources being followed.
+pub struct Watch {
+    talos: Talos,
     stream: Streaming<WatchResponse>,
 }
 
-impl Watch<'_> {
-    /// Waits for the next thing the resource says; none when it is gone or the machine ends the watch. There is no
-    /// deadline here: the caller sets it.
+/// Something that was told of a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// It is there, and says this.
+    Says(Resource),
+    /// It is gone.
+    Gone,
+}
+
+impl Watch {
+    /// Waits for the next thing that is told; none when the machine ends the watch. There is no deadline here: the
+    /// caller sets it.
     ///
     /// # Errors
     /// If the watch breaks.
-    pub async fn next(&mut self) -> Result<Option<Resource>, TalosError> {
+    pub async fn told(&mut self) -> Result<Option<Told>, TalosError> {
         loop {
             let reply = self.stream.message().await;
             let reply = reply.map_err(|status| self.talos.refused("Watch", &status))?;
             let Some(reply) = reply else { return Ok(None) };
-            for event in reply.event {
+            // Events of one answer happened together: the last one is how things are.
+            for event in reply.event.into_iter().rev() {
                 match event.event_type() {
-                    EventType::Destroyed => return Ok(None),
+                    EventType::Destroyed => return Ok(Some(Told::Gone)),
                     EventType::Created | EventType::Updated => {
                         let message = event.resource.ok_or_else(|| self.talos.empty("Watch"))?;
-                        return self.talos.resource("Watch", message).map(Some);
+                        let resource = self.talos.resource("Watch", message)?;
+                        return Ok(Some(Told::Says(resource)));
                     }
-                    EventType::Bootstrapped | EventType::Errored | EventType::Noop => {}
+                    EventType::Errored => {
+                        let problem = event.error.unwrap_or_else(|| "the watch broke".to_owned());
+                        let address = self.talos.address;
+                        return Err(TalosError::Broken { address, words: problem });
+                    }
+                    EventType::Bootstrapped | EventType::Noop => {}
                 }
             }
         }

@@ -1,7 +1,5 @@
 //! What the runner writes down and tells when steps speak and end.
 
-use std::collections::BTreeMap;
-
 use castle_journal::{INCARNATION_LAYER, Record, StepState};
 use castle_model::plan::Direction;
 use castle_model::{Change, EventKind, Failure, Incarnation, LayerName, StepId};
@@ -111,6 +109,7 @@ impl Turns<'_> {
         let state = self.given.journals.records().step(id);
         let (absent, known) =
             (*state == StepState::Absent, matches!(state, StepState::Done { .. }));
+        let outputs = state.outputs().clone();
         if self.given.plan.direction == Direction::Down {
             if !absent {
                 self.append(Record::Forgotten { step: id.clone() })?;
@@ -120,7 +119,7 @@ impl Turns<'_> {
                 step: id.clone(),
                 change: Change::Unchanged,
                 proof: evidence.to_owned(),
-                outputs: BTreeMap::new(),
+                outputs,
                 took_ms: 0,
             })?;
         }

@@ -1,6 +1,6 @@
 //! `secrets/escrow`: which life the castle is in, and its Talos secrets kept before the first machine needs them.
 //!
-//! A VM of ours exists: its life, with the secrets kept for it, or stop. None exists: a new life, new secrets, kept
+//! A machine of ours exists: its life, with the secrets kept for it, or stop. None exists: a new life, new secrets, kept
 //! and read back before anything is made of them (DESIGN 9.7).
 
 use std::collections::BTreeMap;
@@ -9,8 +9,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Key, Step};
 use castle_infisical::stored_as;
+use castle_model::spec::PlatformSpec;
 use castle_model::{Change, Class, Failure, Incarnation, Observed, Secret, Verb};
 use castle_platforms::handed::{LIFE, Life, escrowed_incarnation};
+use castle_platforms::machines;
 use castle_platforms::proxmox::inventory::INVENTORY;
 
 use super::Vault;
@@ -28,11 +30,11 @@ enum Course {
     GoOn,
     /// Begin a new one.
     Begin,
-    /// The secrets of the life that its VMs are in are lost.
+    /// The secrets of the life that its machines are in are lost.
     Lost,
 }
 
-/// Decides from the life that VMs are in, and the one whose secrets are kept.
+/// Decides from the life that machines are in, and the one whose secrets are kept.
 fn course(alive: Option<&Incarnation>, kept: Option<&Incarnation>) -> Course {
     match (alive, kept) {
         (None, _) => Course::Begin,
@@ -53,13 +55,30 @@ impl Escrow {
         Ok(found.own.get(BUNDLE_KEY).map(|entry| entry.value.clone()))
     }
 
+    /// The life that machines of the castle are in, as far as any is in one.
+    async fn alive(
+        &self,
+        cx: &Context,
+        text: Option<&Secret>,
+    ) -> Result<Option<Incarnation>, Failure> {
+        let spec = &self.0.spec;
+        if let PlatformSpec::Machines(_) = spec.platform {
+            let kept = text.map(|text| Life::from_escrow(&spec.name, text)).transpose()?;
+            return machines::alive(cx, spec, &self.0.world, kept.as_ref()).await;
+        }
+        let inventory = cx.outputs().get(&INVENTORY)?;
+        // A VM that is just being made bears no mark yet: then the journal knows whose it is.
+        let begun = cx.incarnation().filter(|_| !inventory.unfinished.is_empty());
+        Ok(inventory.incarnation()?.or(begun).cloned())
+    }
+
     fn lost(&self, alive: &Incarnation, kept: Option<&Incarnation>) -> Failure {
         let there =
             kept.map_or("nothing".to_owned(), |life| format!("the secrets of the life {life}"));
         Failure::new(
             Class::Gone,
             format!("find the Talos secrets of the life {alive}"),
-            format!("VMs of that life exist, but {BUNDLE_KEY} holds {there}"),
+            format!("machines of that life exist, but {BUNDLE_KEY} holds {there}"),
         )
         .evidence(self.0.place_words())
         .hint("put an earlier version of the entry back; without it those machines can not be managed, only removed by `castle down`")
@@ -91,11 +110,7 @@ impl Escrow {
 #[async_trait]
 impl Step for Escrow {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let inventory = cx.outputs().get(&INVENTORY)?;
         let castle = &self.0.spec.name;
-        // A VM that is just being made bears no mark yet: then the journal knows whose it is.
-        let begun = cx.incarnation().filter(|_| !inventory.unfinished.is_empty());
-        let alive = inventory.incarnation()?.or(begun);
         let text = self.kept().await?;
         let kept = match text.as_ref().map(|text| escrowed_incarnation(castle, text)) {
             None => None,
@@ -106,7 +121,8 @@ impl Step for Escrow {
                 });
             }
         };
-        match (course(alive, kept.as_ref()), text, alive) {
+        let alive = self.alive(cx, text.as_ref()).await?;
+        match (course(alive.as_ref(), kept.as_ref()), text, &alive) {
             (Course::GoOn, Some(text), _) => {
                 let life = Life::from_escrow(castle, &text)?;
                 let proof = self.proof(&life);

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use castle_engine::{Context, Step};
 use castle_infisical::Found;
 use castle_model::{Class, Failure, Observed, Secret};
-use castle_platforms::handed::{IDENTITY, SECRETS, SecretValues};
+use castle_platforms::handed::{IDENTITY, KEPT, SECRETS, SecretValues};
 
 use super::Vault;
+use super::escrow::BUNDLE_KEY;
 
 /// The step.
 pub(super) struct Read(pub(super) Arc<Vault>);
@@ -26,6 +27,9 @@ impl Step for Read {
         // What is there is handed on all the same: the way down needs the platform's keys and no other.
         cx.outputs().put(&SECRETS, SecretValues(values));
         cx.outputs().put(&IDENTITY, vault.credentials.clone());
+        if let Some(kept) = found.own.get(BUNDLE_KEY) {
+            cx.outputs().put(&KEPT, kept.value.clone());
+        }
         if let Some(why) = wrong {
             let mut hint = "add them there".to_owned();
             if found.own.is_empty() && found.imported.is_empty() {

@@ -1,12 +1,15 @@
 //! `platform/access`: an administrator's client of the cluster, and the files that people use for the same.
 
 use async_trait::async_trait;
-use castle_engine::{Context, Key, Step};
-use castle_kubernetes::{KubeAccess, Kubernetes};
-use castle_model::{Failure, Observed, Secret};
+use castle_engine::{Acted, Context, Key, Pace, Step};
+use castle_kubernetes::{KubeAccess, Kubernetes, Place};
+use castle_model::{Change, Failure, Observed, Secret, Verb, Verdict};
+use castle_talos::handout::HandoutError;
+use castle_talos::{KubeAccess as TalosKubeAccess, Talos, TalosAccess, TalosError};
 
-use super::Realm;
-use crate::handed::CLUSTER;
+use super::vip::proven_in_this_life;
+use super::{LIFE_OUTPUT, Realm};
+use crate::handed::{CLUSTER, LIFE};
 
 /// The kubeconfig for `kubectl`, to be escrowed; given by `platform/access`.
 pub const KUBECONFIG: Key<Secret> = Key::new("platform/kubeconfig");
@@ -16,13 +19,17 @@ pub const TALOSCONFIG: Key<Secret> = Key::new("platform/talosconfig");
 
 /// Who castle is to the cluster's API server.
 pub(super) fn kube_access(realm: &Realm, cx: &Context) -> Result<KubeAccess, Failure> {
-    let kube = realm.keys(cx)?.kube;
-    Ok(KubeAccess {
+    Ok(kubernetes_words(&realm.keys(cx)?.kube))
+}
+
+/// The same in the words of the Kubernetes client, which does not know Talos'.
+fn kubernetes_words(kube: &TalosKubeAccess) -> KubeAccess {
+    KubeAccess {
         server: kube.server.clone(),
         authority: kube.authority.clone(),
         certificate: kube.certificate.clone(),
         key: kube.key.clone(),
-    })
+    }
 }
 
 /// The step.
@@ -40,15 +47,45 @@ impl Access {
         outputs.put(&TALOSCONFIG, keys.talos.talosconfig(self.0.spec()));
         Ok(format!("administrator of {}", access.server))
     }
+
+    /// Uses the files that are given out, and nothing else, as a person would.
+    async fn prove(&self, cx: &Context) -> Result<Verdict, Failure> {
+        let outputs = cx.outputs();
+        let what = "prove the files that are given out";
+        let damaged = |error: HandoutError| Failure::bug(what, error.to_string());
+        let access = TalosKubeAccess::from_kubeconfig(&*outputs.get(&KUBECONFIG)?);
+        let access = kubernetes_words(&access.map_err(damaged)?);
+        let client = Kubernetes::new(&self.0.world, &access).map_err(|error| error.failure())?;
+        let nodes = Place::everywhere("v1", "Node");
+        client.list(&nodes.api_version, &nodes.kind, None, &nodes.selector).await?;
+        let talosconfig = outputs.get(&TALOSCONFIG)?;
+        let (access, endpoints) = TalosAccess::from_talosconfig(&talosconfig).map_err(damaged)?;
+        let failed = |error: TalosError| error.failure("use the talosconfig");
+        for endpoint in &endpoints {
+            let talos = Talos::secure(&self.0.world, *endpoint, &access).await.map_err(failed)?;
+            talos.version().await.map_err(failed)?;
+        }
+        Ok(Verdict::Ready(format!(
+            "kubeconfig used at {}, talosconfig at {} machines",
+            self.0.keys(cx)?.kube.server,
+            endpoints.len()
+        )))
+    }
 }
 
 #[async_trait]
 impl Step for Access {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        self.hand_out(cx).map(|evidence| Observed::Right { evidence })
+        let evidence = self.hand_out(cx)?;
+        Ok(if proven_in_this_life(cx)? { Observed::right(evidence) } else { Observed::Absent })
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
+        Ok(Acted::of(Change::Unchanged).with(LIFE_OUTPUT, life))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        self.hand_out(cx)
+        cx.wait(Pace::GATE, "the kubeconfig and the talosconfig to open", || self.prove(cx)).await
     }
 }

@@ -1,4 +1,4 @@
-//! `platform/boot/<node>`: the machine that answers at the node's address is the VM that we made.
+//! `platform/boot/<node>`: the machine that answers at the node's address is the one that the node is to be.
 
 use async_trait::async_trait;
 use castle_engine::{Context, Pace, Step};
@@ -7,6 +7,7 @@ use castle_model::{Class, Failure, Observed, Verdict};
 use castle_talos::{Presence, Talos};
 
 use super::Realm;
+use super::evidence::Gate;
 
 /// The step of one node.
 pub(super) struct Boot {
@@ -22,7 +23,7 @@ impl Boot {
             Presence::Maintenance(talos) => ("in maintenance mode", talos),
             Presence::Ours(talos) => ("with our config", talos),
         };
-        if let Err(why) = self.realm.is_our_vm(cx, &self.node, &talos).await? {
+        if let Err(why) = self.realm.is_our_machine(cx, &self.node, &talos).await? {
             return Ok(Verdict::Failed(self.ghost(&why)));
         }
         let missing = self.missing_extensions(&talos).await?;
@@ -33,7 +34,10 @@ impl Boot {
         let why = format!("its image lacks the extensions {}", missing.join(", "));
         Ok(Verdict::Failed(
             Failure::new(Class::Conflict, what, why)
-                .hint("the VM was made from another image: raze the castle with `castle down`, then `castle up`"),
+                .hint(match self.node.vm() {
+                    Some(_) => "the VM was made from another image: raze the castle with `castle down`, then `castle up`",
+                    None => "boot the machine from an image with these extensions (https://factory.talos.dev makes it), or change `extensions` in the castle file",
+                }),
         ))
     }
 
@@ -69,7 +73,12 @@ impl Step for Boot {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let what = format!("{} to answer at {}", self.node.name, self.node.address);
-        cx.wait(Pace::TASK, &what, || self.look(cx)).await
+        let gate = Gate {
+            what: format!("{} to answer at {}", self.node.name, self.node.address),
+            pace: Pace::TASK,
+            nodes: std::slice::from_ref(&self.node),
+            vip: false,
+        };
+        self.realm.gate(cx, gate, || self.look(cx)).await
     }
 }

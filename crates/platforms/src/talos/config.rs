@@ -1,14 +1,23 @@
 //! `platform/config/<node>`: the machine has its config and answers as a member of our cluster.
+//!
+//! A machine in maintenance mode gets its first config. One that has a config gets another only if nothing in it
+//! needs a new birth, an upgrade or a restart.
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
-use castle_model::spec::{NodeSpec, SecretRef};
+use castle_model::spec::{NodeSpec, Role, SecretRef};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
-use castle_talos::{Presence, Talos, machine_config};
+use castle_talos::{MachineConfig, Presence, Talos, machine_config};
 
 use super::Realm;
+use super::difference::{Differences, differences, recipe};
+use super::evidence::Gate;
+use crate::cluster::few;
 use crate::handed::{LIFE, SECRETS};
 use crate::proxmox::image::schematic;
+
+/// The journaled output that says what the machine's config was made from.
+const MADE_FROM: &str = "made-from";
 
 /// The step of one node.
 pub(super) struct Config {
@@ -26,35 +35,126 @@ impl Config {
     }
 
     fn not_ours(&self, why: &str) -> Failure {
-        Failure::new(Class::Conflict, self.what(), "the machine there is not our VM")
+        Failure::new(Class::Conflict, self.what(), "the machine there is not the one that we know")
             .evidence(why)
             .hint("nothing was sent, because the config holds the keys of the cluster; find out whose machine it is")
     }
 
-    /// Sends the config, after a last look at whom it goes to.
-    async fn send(&self, cx: &Context, talos: &Talos) -> Result<Acted, Failure> {
-        if let Err(why) = self.realm.is_our_vm(cx, &self.node, talos).await? {
-            return Err(self.not_ours(&why));
-        }
+    fn wanted(&self, cx: &Context) -> Result<MachineConfig, Failure> {
         let spec = self.realm.spec();
         let life = cx.outputs().get(&LIFE)?;
         let schematic = schematic(spec.platform.extensions())?;
         let values = cx.outputs().get(&SECRETS)?;
         let secrets = |key: &SecretRef| values.get(key).cloned();
-        let config = machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)?;
-        for warning in &config.warnings {
+        machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)
+    }
+
+    fn recipe(&self, cx: &Context) -> Result<String, Failure> {
+        let life = cx.outputs().get(&LIFE)?;
+        Ok(recipe(self.realm.spec(), &self.node, &life.bundle.cluster_id))
+    }
+
+    /// Sends the first config, after a last look at whom it goes to.
+    async fn send(&self, cx: &Context, talos: &Talos) -> Result<Acted, Failure> {
+        if let Err(why) = self.realm.is_our_machine(cx, &self.node, talos).await? {
+            return Err(self.not_ours(&why));
+        }
+        let wanted = self.wanted(cx)?;
+        for warning in &wanted.warnings {
             cx.notice(warning.clone());
         }
-        let applied = talos.apply(&config.text).await.map_err(|error| self.failed(&error))?;
+        let applied = talos.apply(&wanted.text).await.map_err(|error| self.failed(&error))?;
         for warning in &applied.warnings {
             cx.notice(format!("{} says: {warning}", self.node.name));
         }
-        Ok(Acted::of(Change::Created).with("applied", applied.details))
+        let mut acted = Acted::of(Change::Created)
+            .with("applied", applied.details)
+            .with(MADE_FROM, self.recipe(cx)?);
+        if let Some(print) = talos.console_fingerprint() {
+            acted = acted.with("maintenance-fingerprint", print);
+        }
+        Ok(acted)
+    }
+
+    /// Sends another config to a machine that is in use, if it takes it as it runs.
+    async fn change(&self, cx: &Context, talos: &Talos) -> Result<Acted, Failure> {
+        // One machine at a time: should a change do harm, the others still stand.
+        let _turn = self.realm.update.lock().await;
+        if let Err(why) = self.realm.is_our_machine(cx, &self.node, talos).await? {
+            return Err(self.not_ours(&why));
+        }
+        let found = self.compare(cx, talos).await?;
+        if found.others.is_empty() {
+            return Ok(Acted::of(Change::Unchanged).with(MADE_FROM, self.recipe(cx)?));
+        }
+        let wanted = self.wanted(cx)?.text;
+        let tried = talos.try_config(&wanted).await.map_err(|error| self.failed(&error))?;
+        if tried.reboot {
+            let why = format!("the change needs a restart ({})", few(&found.others));
+            return Err(Failure::new(Class::Invalid, self.what(), why).evidence(tried.details).hint(
+                "this version of castle restarts no machine that is in use: take the change back, or raze the castle and raise it again",
+            ));
+        }
+        let applied = talos.apply(&wanted).await.map_err(|error| self.failed(&error))?;
+        Ok(Acted::of(Change::Updated)
+            .with("applied", applied.details)
+            .with(MADE_FROM, self.recipe(cx)?))
+    }
+
+    /// In what the machine's config differs from the wanted one. What needs a new birth is refused here.
+    async fn compare(&self, cx: &Context, talos: &Talos) -> Result<Differences, Failure> {
+        let Some(has) = talos.config().await.map_err(|error| self.failed(&error))? else {
+            return Ok(Differences::default());
+        };
+        let found = differences(&has, &self.wanted(cx)?.text).map_err(|why| {
+            Failure::new(Class::Invalid, format!("read the config of {}", self.node.name), why)
+        })?;
+        if found.birth.is_empty() {
+            return Ok(found);
+        }
+        let why = format!("{} can be set at birth alone: it needs a rebirth", few(&found.birth));
+        Err(Failure::new(Class::Conflict, self.what(), why).hint(
+            "take the change in the castle file back, or raze the castle with `castle down` and raise it again",
+        ))
+    }
+
+    /// What a config that differs means for a machine that is in use.
+    async fn judged(
+        &self,
+        cx: &Context,
+        talos: &Talos,
+        evidence: String,
+    ) -> Result<Observed, Failure> {
+        let wanted = format!("v{}", self.realm.spec().talos);
+        if let Some(runs) = self.realm.version_of(cx, &self.node).filter(|runs| *runs != wanted) {
+            cx.notice(format!(
+                "{} runs Talos {runs}, the castle file names {wanted}: an upgrade is not done by this version of castle",
+                self.node.name
+            ));
+        }
+        if cx.state().outputs().get(MADE_FROM) == Some(&self.recipe(cx)?) {
+            return Ok(Observed::right(evidence));
+        }
+        let found = self.compare(cx, talos).await?;
+        if !found.versions.is_empty() {
+            let rest =
+                if found.others.is_empty() { "" } else { "; its other changes wait for that" };
+            cx.notice(format!(
+                "{} runs other versions than the castle file names ({}): an upgrade is not done by this version of castle{rest}",
+                self.node.name,
+                few(&found.versions)
+            ));
+            return Ok(Observed::right(evidence));
+        }
+        if found.others.is_empty() {
+            return Ok(Observed::right(evidence));
+        }
+        Ok(Observed::wrong(format!("its config differs in {}", few(&found.others))))
     }
 
     /// The machine over mutual TLS: who it is and how far it has come.
     async fn proven(&self, cx: &Context, talos: &Talos) -> Result<Verdict, Failure> {
-        if let Err(why) = self.realm.is_our_vm(cx, &self.node, talos).await? {
+        if let Err(why) = self.realm.is_our_machine(cx, &self.node, talos).await? {
             return Ok(Verdict::Failed(self.not_ours(&why)));
         }
         let status = talos.machine_status().await.map_err(|error| self.failed(&error))?;
@@ -64,6 +164,38 @@ impl Config {
             }
             _ => Verdict::Waiting(status.words()),
         })
+    }
+
+    /// What the first proof asks beyond: the declared address, and the runtime where etcd is going to be bootstrapped.
+    async fn settled(&self, talos: &Talos) -> Result<Option<String>, Failure> {
+        let (addresses, services) = tokio::join!(talos.addresses(), talos.services());
+        let addresses = addresses.map_err(|error| self.failed(&error))?;
+        let own = format!("{}/", self.node.address);
+        if !addresses.iter().any(|address| address.starts_with(&own)) {
+            let held = addresses.join(", ");
+            return Ok(Some(format!("it does not hold {} but {held}", self.node.address)));
+        }
+        let services = services.map_err(|error| self.failed(&error))?;
+        let runs = |id: &str| services.iter().any(|s| s.id == id && s.state == "Running");
+        if self.node.name == self.realm.first()?.name && !runs("cri") {
+            return Ok(Some("its container runtime does not run yet".to_owned()));
+        }
+        Ok(None)
+    }
+
+    async fn look(&self, cx: &Context) -> Result<Verdict, Failure> {
+        match self.realm.look(cx, self.node.address).await? {
+            Presence::Ours(talos) => match self.proven(cx, &talos).await? {
+                Verdict::Ready(proof) => Ok(match self.settled(&talos).await? {
+                    None => Verdict::Ready(proof),
+                    Some(missing) => Verdict::Waiting(missing),
+                }),
+                other => Ok(other),
+            },
+            // Just after the config the old listener may still answer, or nobody.
+            Presence::Maintenance(_) => Ok(Verdict::waiting("still in maintenance mode")),
+            Presence::Foreign { why } | Presence::Silent { why } => Ok(Verdict::waiting(why)),
+        }
     }
 }
 
@@ -75,7 +207,7 @@ impl Step for Config {
             Presence::Foreign { why } => return Ok(Observed::Foreign { owner: why }),
             Presence::Silent { why } => why,
             Presence::Ours(talos) => match self.proven(cx, &talos).await? {
-                Verdict::Ready(evidence) => return Ok(Observed::Right { evidence }),
+                Verdict::Ready(evidence) => return self.judged(cx, &talos, evidence).await,
                 Verdict::Failed(failure) => return Err(failure),
                 Verdict::Waiting(why) => why,
             },
@@ -83,8 +215,9 @@ impl Step for Config {
         Err(Failure::new(Class::Transient, self.what(), why))
     }
 
-    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+    async fn act(&self, cx: &Context, verb: Verb) -> Result<Acted, Failure> {
         match self.realm.look(cx, self.node.address).await? {
+            Presence::Ours(talos) if verb == Verb::Update => self.change(cx, &talos).await,
             Presence::Ours(_) => Ok(Acted::of(Change::Unchanged)),
             Presence::Maintenance(talos) => self.send(cx, &talos).await,
             Presence::Foreign { why } => Err(self.not_ours(&why)),
@@ -93,15 +226,17 @@ impl Step for Config {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let what = format!("{} to answer with its new identity", self.node.name);
-        cx.wait(Pace::GATE, &what, || async {
-            match self.realm.look(cx, self.node.address).await? {
-                Presence::Ours(talos) => self.proven(cx, &talos).await,
-                // Just after the config the old listener may still answer, or nobody.
-                Presence::Maintenance(_) => Ok(Verdict::waiting("still in maintenance mode")),
-                Presence::Foreign { why } | Presence::Silent { why } => Ok(Verdict::waiting(why)),
-            }
-        })
-        .await
+        // A worker's API waits for a certificate from a control plane, so these are looked at too.
+        let mut nodes = vec![self.node.clone()];
+        if self.node.role == Role::Worker {
+            nodes.extend(self.realm.control_planes());
+        }
+        let gate = Gate {
+            what: format!("{} to answer with its new identity", self.node.name),
+            pace: Pace::TASK,
+            nodes: &nodes,
+            vip: false,
+        };
+        self.realm.gate(cx, gate, || self.look(cx)).await
     }
 }

@@ -9,7 +9,8 @@ use castle_model::{Class, Failure, Observed, Verdict};
 use castle_talos::Member;
 use futures::future::join_all;
 
-use super::Realm;
+use super::evidence::Gate;
+use super::{Realm, vip};
 
 /// How long a machine may take to list the members. One whose etcd does not run yet never answers at all.
 const LIST_DEADLINE: Duration = Duration::from_secs(3);
@@ -17,6 +18,8 @@ const LIST_DEADLINE: Duration = Duration::from_secs(3);
 /// What etcd on one machine says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
+    /// The machine cannot be asked; why. Its etcd may run or not.
+    Unseen(String),
     /// It does not run; why.
     Down(String),
     /// It runs, but gives no list now; why.
@@ -27,12 +30,19 @@ pub(super) enum Seen {
 
 /// Asks every control plane at once for its service and, where that runs, for its members.
 pub(super) async fn ask(realm: &Realm, cx: &Context) -> Result<Vec<(NodeSpec, Seen)>, Failure> {
-    let nodes: Vec<NodeSpec> = realm.spec().control_planes().cloned().collect();
+    let nodes = realm.control_planes();
     let answers = join_all(nodes.iter().map(|node| ask_one(realm, cx, node))).await;
     nodes.into_iter().zip(answers).map(|(node, answer)| Ok((node, answer?))).collect()
 }
 
 async fn ask_one(realm: &Realm, cx: &Context, node: &NodeSpec) -> Result<Seen, Failure> {
+    match question(realm, cx, node).await {
+        Err(failure) if failure.is_transient() => Ok(Seen::Unseen(failure.why)),
+        answer => answer,
+    }
+}
+
+async fn question(realm: &Realm, cx: &Context, node: &NodeSpec) -> Result<Seen, Failure> {
     let failed =
         |error: castle_talos::TalosError| error.failure(format!("ask {} for etcd", node.name));
     let talos = realm.open(cx, node).await?;
@@ -54,6 +64,9 @@ pub(super) fn judge(seen: &[(NodeSpec, Seen)]) -> Verdict {
     let mut lists = Vec::new();
     for (node, seen) in seen {
         match seen {
+            Seen::Unseen(why) => {
+                return Verdict::waiting(format!("{} cannot be asked: {why}", node.name));
+            }
             Seen::Down(why) | Seen::Mute(why) => return Verdict::waiting(why.clone()),
             Seen::Members(members) => lists.push((node, members)),
         }
@@ -127,7 +140,10 @@ impl Etcd {
     /// One look: members everywhere and, where these are right, the leader.
     async fn look(&self, cx: &Context) -> Result<Verdict, Failure> {
         let seen = ask(&self.0, cx).await?;
-        let Verdict::Ready(members) = judge(&seen) else { return Ok(judge(&seen)) };
+        let members = match judge(&seen) {
+            Verdict::Ready(members) => members,
+            other => return Ok(other),
+        };
         let asked = seen.iter().map(|(node, _)| async {
             let talos = self.0.open(cx, node).await?;
             let status = talos.etcd_status(LIST_DEADLINE).await;
@@ -144,6 +160,30 @@ impl Etcd {
     }
 }
 
+impl Etcd {
+    /// Etcd as a whole, then each control plane's own API server: the shared address shows one of them only.
+    async fn look_at_all(&self, cx: &Context, nodes: &[NodeSpec]) -> Result<Verdict, Failure> {
+        let members = match self.look(cx).await? {
+            Verdict::Ready(members) => members,
+            other => return Ok(other),
+        };
+        let asked = nodes.iter().map(|node| vip::ask(&self.0, cx, node.address));
+        for (node, answer) in nodes.iter().zip(join_all(asked).await) {
+            match answer {
+                Ok(()) => {}
+                Err(failure) if failure.is_transient() => {
+                    return Ok(Verdict::Waiting(format!(
+                        "the API server of {} does not answer: {}",
+                        node.name, failure.why
+                    )));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Verdict::Ready(format!("{members}; an API server on each")))
+    }
+}
+
 #[async_trait]
 impl Step for Etcd {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
@@ -155,7 +195,14 @@ impl Step for Etcd {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        cx.wait(Pace::GATE, "every control plane to vote in etcd", || self.look(cx)).await
+        let nodes = self.0.control_planes();
+        let gate = Gate {
+            what: "every control plane to vote in etcd and to serve Kubernetes".to_owned(),
+            pace: Pace::WATCHED,
+            nodes: &nodes,
+            vip: false,
+        };
+        self.0.gate(cx, gate, || self.look_at_all(cx, &nodes)).await
     }
 }
 

@@ -1,29 +1,32 @@
 //! The whole platform raised against the rehearsal: whole, twice, killed on the way, with a ghost in its place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use castle_engine::survey::Surveyor;
-use castle_engine::{Graph, Outputs, Report, Runner, Step, Stop};
+use castle_engine::{Context, Graph, Outputs, Report, Runner, Step, Stop};
 use castle_journal::{Journals, MemoryDisk, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Event, Observed, RunId, Secret, VmId};
+use castle_model::{Class, Event, Failure, Observed, RunId, Secret, VmId};
 use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use tokio::time::timeout;
 
 use super::*;
-use crate::handed::{SECRETS, SecretValues};
+
+mod faults;
+
+use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::proxmox::image::volume;
 use crate::proxmox::wanted::Wanted;
 
 /// A castle, the datacenter that it stands in, its life and our state.
 struct Bench {
-    host: Host,
+    host: Arc<Host>,
     spec: Arc<Spec>,
     life: Life,
     disk: MemoryDisk,
@@ -58,7 +61,7 @@ impl Bench {
             *seen += 1;
             *seen <= most
         });
-        let host = Host::open(None, &spec, seed).unwrap();
+        let host = Arc::new(Host::open(None, &spec, seed).unwrap());
         spec.platform.proxmox_mut().unwrap().trust =
             Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         host.spawn_driver();
@@ -125,11 +128,8 @@ impl Bench {
 
     /// Somebody's VM with the same image and the address of one of our nodes.
     async fn squat(&self, node: &NodeSpec) {
-        let (id, secret) = self.token();
         let wanted = Wanted::of(&self.spec).unwrap();
-        let (platform, token) = (&wanted.platform, Token::of(&id, &secret));
-        let proxmox =
-            Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, &token).unwrap();
+        let proxmox = self.proxmox();
         let disk = format!("local-lvm:0,import-from={}", volume(&wanted).unwrap());
         let theirs = [
             ("vmid", "150".to_owned()),
@@ -145,6 +145,22 @@ impl Bench {
         tokio::time::advance(Duration::from_secs(30)).await;
         proxmox.start("pve", VmId(150)).await.unwrap();
         tokio::time::advance(Duration::from_mins(1)).await;
+    }
+
+    fn proxmox(&self) -> Proxmox {
+        let platform = self.spec.platform.proxmox().unwrap();
+        let (id, secret) = self.token();
+        let token = Token::of(&id, &secret);
+        Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, &token).unwrap()
+    }
+
+    /// Somebody removes a VM of ours.
+    async fn destroy(&self, vmid: u32) {
+        let proxmox = self.proxmox();
+        proxmox.stop("pve", VmId(vmid)).await.unwrap();
+        tokio::time::advance(Duration::from_secs(10)).await;
+        proxmox.delete_vm("pve", VmId(vmid)).await.unwrap();
+        tokio::time::advance(Duration::from_secs(10)).await;
     }
 
     fn token(&self) -> (Secret, Secret) {

@@ -10,6 +10,9 @@ use crate::turn::Turn;
 /// What the API says while what is behind it is gone already.
 const DEAF: &str = "connection error: desc = \"transport: Error while dialing: dial unix /system/run/machined/machine.sock: connect: no such file or directory\"";
 
+/// Where etcd keeps its data.
+const ETCD_DATA: &str = "/var/lib/etcd";
+
 impl Talos {
     /// Carries out what changes something.
     pub(super) fn write(
@@ -78,6 +81,7 @@ impl Talos {
                 self.resources(vmid, namespace, kind, *admin).map(Reply::Resources)
             }
             Call::Kubeconfig => kubeconfig(machine),
+            Call::Files { root } => files(machine, root),
             Call::Events { after } => {
                 let later = machine.noted.happenings.iter().filter(|h| h.number > *after);
                 Ok(Reply::Events(later.cloned().collect()))
@@ -195,6 +199,18 @@ fn about(machine: &Machine) -> About {
         boot_id: format!("{:08x}-0000-4000-8000-{:012x}", machine.facts.vmid, machine.boot),
         disks,
         configured: machine.api == Api::Secure,
+    }
+}
+
+/// The few folders that somebody asks for.
+fn files(machine: &Machine, root: &str) -> Result<Reply, Refusal> {
+    match root {
+        "" | "/" => Ok(Reply::Files(["etc", "system", "usr", "var"].map(str::to_owned).to_vec())),
+        ETCD_DATA if machine.disk.etcd.is_some() => Ok(Reply::Files(vec!["member".to_owned()])),
+        ETCD_DATA if machine.is_control_plane() => Ok(Reply::Files(Vec::new())),
+        other => {
+            Err(Refusal::new(Code::Unknown, format!("lstat {other}: no such file or directory")))
+        }
     }
 }
 

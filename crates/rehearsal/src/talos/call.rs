@@ -97,6 +97,11 @@ pub enum Call {
     },
     /// What a kubeconfig is made from.
     Kubeconfig,
+    /// What lies in a folder.
+    Files {
+        /// The folder.
+        root: String,
+    },
     /// Go down and come up again.
     Reboot,
     /// Go down.
@@ -141,6 +146,7 @@ impl Call {
             | Self::Services
             | Self::Resources { .. }
             | Self::Kubeconfig
+            | Self::Files { .. }
             | Self::Events { .. }
             | Self::Route { .. }
             | Self::Health { .. } => false,
@@ -190,6 +196,8 @@ pub enum Reply {
         /// Who issues certificates for it.
         authority: Authority,
     },
+    /// The names of what lies in a folder.
+    Files(Vec<String>),
     /// What happened.
     Events(Vec<Happening>),
     /// Where a call goes.

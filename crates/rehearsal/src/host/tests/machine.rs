@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use castle_model::Class;
 use castle_talos::access::TalosAccess;
-use castle_talos::resource::MACHINE_STATUS;
+use castle_talos::resource::{MACHINE_STATUS, Told};
 use castle_talos::{Bundle, Presence, Talos, TalosError, machine_config, without_secrets};
 use tokio::io::AsyncReadExt;
 
@@ -89,13 +89,13 @@ async fn etcd_says_nothing_until_it_runs_and_a_watch_follows_the_stage() {
     let silence = machine.etcd_members(Duration::from_secs(3)).await.unwrap_err();
     assert!(matches!(silence, TalosError::Deadline { .. }), "{silence}");
     assert_eq!(host.now() - before, 3000);
-    let mut watch = machine.watch(MACHINE_STATUS, "machine").await.unwrap();
-    let first = watch.next().await.unwrap().unwrap();
+    let mut watch = machine.watch(MACHINE_STATUS, Some("machine")).await.unwrap();
+    let Told::Says(first) = watch.told().await.unwrap().unwrap() else { panic!("gone") };
     assert_eq!(first.spec["stage"], "booting");
     machine.bootstrap().await.unwrap();
     let mut stages = Vec::new();
     while stages.last().is_none_or(|ready| !ready) {
-        let seen = watch.next().await.unwrap().unwrap();
+        let Told::Says(seen) = watch.told().await.unwrap().unwrap() else { panic!("gone") };
         stages.push(seen.spec["status"]["ready"].as_bool().unwrap());
     }
     let members = machine.etcd_members(Duration::from_secs(3)).await.unwrap();

@@ -26,9 +26,10 @@ const MANY: [&str; 5] = [
 ];
 
 /// The methods of those services that answer with a stream.
-const STREAMS: [&str; 4] = [
+const STREAMS: [&str; 5] = [
     "/machine.MachineService/Events",
     "/machine.MachineService/Kubeconfig",
+    "/machine.MachineService/List",
     "/machine.MachineService/Read",
     "/cluster.ClusterService/HealthCheck",
 ];

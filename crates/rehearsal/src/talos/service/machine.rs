@@ -11,11 +11,12 @@ use castle_talos_proto::machine::{
     EtcdLeaveClusterResponse, EtcdMember, EtcdMemberListRequest, EtcdMemberListResponse,
     EtcdMemberStatus, EtcdMembers, EtcdRemoveMemberById, EtcdRemoveMemberByIdRequest,
     EtcdRemoveMemberByIdResponse, EtcdStatus, EtcdStatusResponse, Event, EventsRequest,
-    FeaturesInfo, Hostname, HostnameResponse, MemInfo, Memory, MemoryResponse, PlatformInfo,
-    ReadRequest, Reboot, RebootRequest, RebootResponse, Reset, ResetRequest, ResetResponse,
-    ServiceEvent, ServiceEvents, ServiceHealth, ServiceInfo, ServiceList, ServiceListResponse,
-    Shutdown, ShutdownRequest, ShutdownResponse, SystemStat, SystemStatResponse, Version,
-    VersionInfo, VersionResponse, apply_configuration_request, reset_request,
+    FeaturesInfo, FileInfo, Hostname, HostnameResponse, ListRequest, MemInfo, Memory,
+    MemoryResponse, PlatformInfo, ReadRequest, Reboot, RebootRequest, RebootResponse, Reset,
+    ResetRequest, ResetResponse, ServiceEvent, ServiceEvents, ServiceHealth, ServiceInfo,
+    ServiceList, ServiceListResponse, Shutdown, ShutdownRequest, ShutdownResponse, SystemStat,
+    SystemStatResponse, Version, VersionInfo, VersionResponse, apply_configuration_request,
+    reset_request,
 };
 use castle_talos_proto::storage::storage_service_server::StorageService;
 use castle_talos_proto::storage::{Disk, Disks, DisksResponse};
@@ -233,6 +234,29 @@ impl MachineService for Caller {
         let text = kubeconfig(&cluster, &server, &authority)?;
         let data = Data { bytes: archive("kubeconfig", &text), ..Data::default() };
         Ok(Response::new(stream::iter([Ok(data)]).boxed()))
+    }
+
+    type ListStream = Answers<FileInfo>;
+
+    async fn list(
+        &self,
+        request: Request<ListRequest>,
+    ) -> Result<Response<Answers<FileInfo>>, Status> {
+        let root = request.into_inner().root;
+        let Reply::Files(names) = self.put(Call::Files { root: root.clone() }).await? else {
+            return Err(mixed_up());
+        };
+        let path = |name: &str| format!("{}/{name}", root.trim_end_matches('/'));
+        let file = |name: &str, relative: &str| FileInfo {
+            name: name.to_owned(),
+            relative_name: relative.to_owned(),
+            is_dir: true,
+            ..FileInfo::default()
+        };
+        // The folder itself comes first.
+        let mut found = vec![Ok(file(&root, "."))];
+        found.extend(names.iter().map(|name| Ok(file(&path(name), name))));
+        Ok(Response::new(stream::iter(found).boxed()))
     }
 
     type ReadStream = Answers<Data>;

@@ -21,6 +21,7 @@ pub(super) const EMULATED: &[&str] = &[
     "/machine.MachineService/Events",
     "/machine.MachineService/Hostname",
     "/machine.MachineService/Kubeconfig",
+    "/machine.MachineService/List",
     "/machine.MachineService/Memory",
     "/machine.MachineService/Read",
     "/machine.MachineService/Reboot",

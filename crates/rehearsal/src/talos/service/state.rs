@@ -29,11 +29,7 @@ impl Caller {
     }
 
     fn resource(&self, namespace: &str, kind: &str, shown: ResourceShown) -> Resource {
-        let yaml_spec = match &shown.spec {
-            // A config is text already.
-            serde_json::Value::String(text) => text.clone(),
-            spec => yaml_serde::to_string(spec).unwrap_or_default(),
-        };
+        let yaml_spec = yaml_serde::to_string(&shown.spec).unwrap_or_default();
         let proto_spec = if kind == DEFINITIONS_KIND { definition(&shown.id) } else { Vec::new() };
         Resource {
             metadata: Some(Metadata {
