@@ -74,6 +74,22 @@ fn other_topologies_rise_too() {
 }
 
 #[test]
+fn machines_that_stand_already_become_a_castle_and_are_reset() {
+    let castle = Context::new();
+    castle.write("castle.hcl", &example("machines"));
+    castle.write(
+        "patches/sysctls.yaml",
+        include_str!("../../../../examples/machines/patches/sysctls.yaml"),
+    );
+    castle.run(&["rehearse", "up"]).ends(0);
+    assert_eq!(castle.run(&["rehearse", "up"]).ends(0).changes(), 0);
+    let config = castle.run(&["rehearse", "machineconfig", "worker-01"]).ends(0);
+    assert!(config.out.contains("vm.max_map_count"), "{}", config.out);
+    castle.run(&["rehearse", "down", "--yes"]).ends(0);
+    castle.run(&["rehearse", "up"]).ends(0);
+}
+
+#[test]
 fn a_deleted_state_folder_costs_one_up() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);
