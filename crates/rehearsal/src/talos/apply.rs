@@ -45,6 +45,10 @@ impl Talos {
         }
         let first = machine.api == Api::Maintenance;
         let mut details = words.to_owned() + &why;
+        if first && machine.troubles.unwritable {
+            // The answer is given before anything is written.
+            return Ok(Reply::Applied { mode, details });
+        }
         match mode {
             ApplyMode::Try => {
                 let seconds = try_seconds.unwrap_or(TRY_SECONDS);

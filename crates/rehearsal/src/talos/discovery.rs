@@ -51,7 +51,24 @@ impl Talos {
             since: turn.now,
             until: None,
         };
-        self.discovery.entry(cluster).or_default().insert(identity, affiliate);
+        let ghost = machine.troubles.ghost.take();
+        let known = self.discovery.entry(cluster).or_default();
+        if let Some(address) = ghost {
+            let until = Some(turn.now + LIFE);
+            known.insert(self::identity(turn), Affiliate { address, until, ..affiliate.clone() });
+            turn.after(LIFE, Effect::Forget);
+        }
+        known.insert(identity, affiliate);
+    }
+
+    /// How many control planes of a cluster are known to the discovery service alone: nobody is where they were.
+    pub(super) fn dead_ends(&self, cluster: &str) -> u64 {
+        let there = |address: Ipv4Addr| {
+            self.machines.values().any(|machine| machine.address() == Some(address))
+        };
+        let known = self.discovery.get(cluster).into_iter().flat_map(BTreeMap::values);
+        let dead = known.filter(|affiliate| affiliate.control_plane && !there(affiliate.address));
+        dead.count() as u64
     }
 
     /// A machine fell silent: what it said is kept for a while.

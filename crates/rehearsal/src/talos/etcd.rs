@@ -12,6 +12,9 @@ use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
+/// How long a machine that joins waits for one that does not answer, in milliseconds.
+const DEAD_END: u64 = 30_000;
+
 /// One etcd: its members, on disks that may be switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Etcd {
@@ -168,6 +171,7 @@ impl Talos {
         for number in numbers {
             let healthy = self.healthy(number);
             let Some(etcd) = self.etcds.get(&number) else { continue };
+            let dead_ends = self.dead_ends(&etcd.cluster);
             if !healthy || etcd.joining.is_some() {
                 continue;
             }
@@ -200,7 +204,9 @@ impl Talos {
             if let Some(etcd) = self.etcds.get_mut(&number) {
                 etcd.joining = Some(chosen);
             }
-            self.later(turn, chosen, Process::EtcdJoin, Milestone::Learner);
+            // Whoever joins asks all that he has heard of, and waits in vain for those who are gone.
+            let delay = turn.draw(Process::EtcdJoin, &chosen) + dead_ends * DEAD_END;
+            self.after(turn, chosen, delay, Milestone::Learner);
         }
     }
 

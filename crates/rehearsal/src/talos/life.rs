@@ -106,7 +106,7 @@ impl Talos {
     }
 
     /// Leaves a step of a machine due after so many milliseconds.
-    fn after(&self, turn: &mut Turn<'_>, vmid: u32, delay: u64, milestone: Milestone) {
+    pub(super) fn after(&self, turn: &mut Turn<'_>, vmid: u32, delay: u64, milestone: Milestone) {
         let boot = self.machines.get(&vmid).map_or(0, |machine| machine.boot);
         turn.after(delay, Effect::Reached { vmid, boot, milestone });
     }

@@ -177,6 +177,10 @@ pub(super) struct Troubles {
     pub(super) stale: bool,
     /// It has this address until it is configured, whatever it was given.
     pub(super) address: Option<Ipv4Addr>,
+    /// Its disk takes no config.
+    pub(super) unwritable: bool,
+    /// Where an earlier self of it was that the discovery service still knows.
+    pub(super) ghost: Option<Ipv4Addr>,
 }
 
 impl Machine {

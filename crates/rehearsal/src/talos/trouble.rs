@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Talos;
 use super::life::STALE;
 use super::machine::{Api, Machine, Troubles};
+use super::{Call, Talos};
 use crate::turn::{Turn, VmFacts};
 
 /// The numbers of machines that belong to somebody else begin here: no VM has so high a one.
@@ -19,6 +19,8 @@ const FOREIGN: u32 = 2_000_000_000;
 pub enum TalosTrouble {
     /// It never answers, from its next boot on; one that runs falls silent.
     Dead(u32),
+    /// It is mended and has power again.
+    Revived(u32),
     /// It starts again at once, without a goodbye.
     Reboots(u32),
     /// It has another address than it was given, until it is configured.
@@ -35,6 +37,13 @@ pub enum TalosTrouble {
     MuteVip(bool),
     /// Somebody else's machine, of another cluster, answers at an address.
     Foreign(Ipv4Addr),
+    /// Its disk takes no STATE partition (or does again): a config is accepted, and maintenance mode goes on.
+    Unwritable(u32, bool),
+    /// Somebody else calls bootstrap on it, now.
+    Usurped(u32),
+    /// The discovery service still tells of an earlier self of it, which was at this address: the cluster's secrets
+    /// were used before.
+    Ghost(u32, Ipv4Addr),
 }
 
 impl Talos {
@@ -44,6 +53,12 @@ impl Talos {
             TalosTrouble::Dead(vmid) => {
                 self.mark(*vmid, |troubles| troubles.dead = true);
                 self.switch_off(turn, *vmid);
+            }
+            TalosTrouble::Revived(vmid) => {
+                self.mark(*vmid, |troubles| troubles.dead = false);
+                if self.machines.get(vmid).is_some_and(|machine| !machine.up) {
+                    self.boot(turn, *vmid);
+                }
             }
             TalosTrouble::Reboots(vmid) => self.crash(turn, *vmid),
             TalosTrouble::WrongAddress(vmid, address) => {
@@ -73,6 +88,14 @@ impl Talos {
             }
             TalosTrouble::MuteVip(mute) => self.mute_vip = *mute,
             TalosTrouble::Foreign(address) => self.stranger(*address),
+            TalosTrouble::Unwritable(vmid, unwritable) => {
+                self.mark(*vmid, |troubles| troubles.unwritable = *unwritable);
+            }
+            // If the machine refuses, nothing has happened.
+            TalosTrouble::Usurped(vmid) => drop(self.write(turn, *vmid, Call::Bootstrap)),
+            TalosTrouble::Ghost(vmid, address) => {
+                self.mark(*vmid, |troubles| troubles.ghost = Some(*address));
+            }
         }
         self.note(turn);
     }

@@ -116,3 +116,43 @@ fn a_shared_address_may_be_mute_and_an_address_somebody_elses() {
     let listen = bench.talos.listen(address, 50_000);
     assert!(matches!(listen, Some(Listen::Foreign { .. })), "{listen:?}");
 }
+
+#[test]
+fn a_disk_that_takes_no_config_leaves_the_machine_in_maintenance_mode() {
+    let (mut bench, spec) = configured(1, &TalosTrouble::Unwritable(421, true));
+    let address = node(&spec, 421).address;
+    assert_eq!(bench.talos.listen(address, 50_000), Some(Listen::Maintenance { vmid: 421 }));
+    suffer(&mut bench, &TalosTrouble::Unwritable(421, false));
+    bench.configure(&spec, 421);
+    bench.settle();
+    assert_eq!(bench.talos.listen(address, 50_000), Some(Listen::Secure { vmid: 421 }));
+}
+
+#[test]
+fn a_dead_machine_that_is_mended_boots_with_what_its_disk_remembers() {
+    let (mut bench, _) = Bench::risen(1, 1, 0);
+    suffer(&mut bench, &TalosTrouble::Dead(421));
+    bench.settle();
+    assert!(!bench.talos.machines[&421].up);
+    suffer(&mut bench, &TalosTrouble::Revived(421));
+    bench.settle();
+    assert_eq!(unmet(&bench), [""; 0]);
+}
+
+#[test]
+fn a_ghost_is_known_for_half_an_hour_beside_the_machine_itself() {
+    let spec = spec(1, 0);
+    let mut bench = Bench::new(1);
+    suffer(&mut bench, &TalosTrouble::Ghost(421, Ipv4Addr::new(192, 168, 1, 77)));
+    bench.start(&spec);
+    bench.configure(&spec, 421);
+    let cluster = bench.talos.machines[&421].cluster().unwrap().to_owned();
+    while bench.talos.affiliates(&cluster).is_empty() {
+        assert!(bench.step(), "the machine never told of itself");
+    }
+    assert_eq!(bench.talos.affiliates(&cluster).len(), 2);
+    assert_eq!(bench.talos.dead_ends(&cluster), 1);
+    bench.settle();
+    assert_eq!(bench.talos.affiliates(&cluster).len(), 1, "it is forgotten");
+    assert_eq!(bench.talos.dead_ends(&cluster), 0);
+}
