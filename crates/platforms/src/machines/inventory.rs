@@ -76,8 +76,10 @@ pub(super) async fn look(realm: &Realm) -> Yard {
     if !yard.in_use() {
         let vip = spec.network.vip.to_string();
         let dial = realm.world.dialer.dial(&vip, KUBERNETES_PORT);
-        let refused =
-            |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        // Where the address is of this machine itself, it refuses whether somebody holds it or not.
+        let refused = |error: &std::io::Error| {
+            error.kind() == std::io::ErrorKind::ConnectionRefused && !spec.network.vip.is_loopback()
+        };
         yard.vip_taken = match timeout(SILENCE, dial).await {
             Ok(Ok(_)) => true,
             Ok(Err(error)) => refused(&error),

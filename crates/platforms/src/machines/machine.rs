@@ -77,7 +77,7 @@ impl Machine {
                     format!("reach {} at {}", self.node.name, self.node.address),
                     why,
                 )
-                .hint("it still holds this castle's config and keys: switch it on and run `castle down` again, or wipe its disk by hand"));
+                .hint("it still holds this castle's config and keys: switch it on and run `castle down` again; if it is gone for good, wipe its disk by hand and take it out of the castle file"));
             }
         };
         let seen = self.identity(&talos).await?;

@@ -77,12 +77,15 @@ pub(super) fn diagnose(evidence: &Evidence) -> Vec<Finding> {
     [
         clocks(nodes),
         split_brain(nodes),
-        ghosts(nodes),
         pulls(nodes),
         stale_disks(nodes),
+        // Every machine that was replaced has a ghost for a while, so what is seen on a machine itself comes first.
+        ghosts(nodes),
         maintenance(nodes),
         foreign(nodes),
+        elsewhere(nodes),
         silence(nodes),
+        untrusted(nodes),
         waiting_etcd(nodes),
         evidence.vip.as_ref().map(|(vip, seen)| shared_address(*vip, seen)),
     ]
@@ -138,13 +141,20 @@ fn ghosts(nodes: &[NodeEvidence]) -> Option<Finding> {
             claims.entry(node.name.to_string()).or_default().insert(&affiliate.node_id);
         }
     }
-    let (name, identities) = claims.into_iter().find(|(_, identities)| identities.len() > 1)?;
-    let shown: Vec<String> = identities.iter().map(|id| id.chars().take(8).collect()).collect();
+    claims.retain(|_, identities| identities.len() > 1);
+    let short = |id: &&str| id.chars().take(8).collect::<String>();
+    let claimed: Vec<String> = claims
+        .iter()
+        .map(|(name, identities)| {
+            let shown: Vec<String> = identities.iter().map(short).collect();
+            format!("{name} (identities {})", shown.join(", "))
+        })
+        .collect();
+    let one = if claimed.len() > 1 { "one of each" } else { "one" };
+    let named = (!claimed.is_empty()).then(|| claimed.join(", "))?;
     Some(Finding::new(
         format!(
-            "{} machines claim to be {name}, by name or address (identities {}): one is a ghost",
-            identities.len(),
-            shown.join(", ")
+            "more than one machine claims, by name or address, to be {named}: {one} is a ghost"
         ),
         &format!(
             "the discovery service forgets a machine {AFFILIATE_LIFE} after it was last seen: wait that long, or raze the castle and raise it again, because a new life has a discovery of its own; if both machines run, switch one off"
@@ -211,38 +221,58 @@ fn foreign(nodes: &[NodeEvidence]) -> Option<Finding> {
     ))
 }
 
-/// Machines that do not answer, and what is known of them by others.
+fn is_silent(node: &NodeEvidence) -> bool {
+    matches!(node.sight, Sight::Silent(_))
+}
+
+/// Where a machine is that does not answer at its address, as far as others know.
+fn found_elsewhere(node: &NodeEvidence, nodes: &[NodeEvidence]) -> Option<String> {
+    let own = |affiliate: &&Affiliate| {
+        affiliate.hostname == node.name.as_str()
+            && !affiliate.addresses.contains(&node.address.to_string())
+    };
+    let known = nodes.iter().flat_map(|node| &node.affiliates).find(own);
+    known.map(|affiliate| affiliate.addresses.join(", "))
+}
+
+fn elsewhere(nodes: &[NodeEvidence]) -> Option<Finding> {
+    let (node, seen) = nodes
+        .iter()
+        .filter(|node| is_silent(node))
+        .find_map(|node| Some((node, found_elsewhere(node, nodes)?)))?;
+    Some(Finding::new(
+        format!("{} is at {seen}, not at {}", node.name, node.address),
+        "it took an address from a DHCP server: its static one was not read, or a DHCP server gives that one to somebody else",
+    ))
+}
+
+/// Whether a machine can not speak for want of a certificate, which only a control plane that is up could give it.
+fn waits_for_trust(node: &NodeEvidence, nodes: &[NodeEvidence]) -> bool {
+    let mut planes = nodes.iter().filter(|node| node.role == Role::ControlPlane).peekable();
+    node.role == Role::Worker
+        && planes.peek().is_some()
+        && planes.all(|plane| plane.sight != Sight::Ours)
+}
+
 fn silence(nodes: &[NodeEvidence]) -> Option<Finding> {
-    let silent = |node: &&NodeEvidence| matches!(node.sight, Sight::Silent(_));
-    let named = names(nodes.iter().filter(silent))?;
-    let affiliates = || nodes.iter().flat_map(|node| &node.affiliates);
-    let elsewhere = nodes.iter().filter(silent).find_map(|node| {
-        let own = |affiliate: &&Affiliate| {
-            affiliate.hostname == node.name.as_str()
-                && !affiliate.addresses.contains(&node.address.to_string())
-        };
-        affiliates().find(own).map(|affiliate| (node, affiliate.addresses.join(", ")))
-    });
-    if let Some((node, seen)) = elsewhere {
-        return Some(Finding::new(
-            format!("{} is at {seen}, not at {}", node.name, node.address),
-            "it took an address from a DHCP server: its static one was not read, or a DHCP server gives that one to somebody else",
-        ));
-    }
-    let up = |role: Role| nodes.iter().any(|n| n.role == role && n.sight == Sight::Ours);
-    let workers_only = nodes.iter().filter(silent).all(|node| node.role == Role::Worker);
-    let asked_planes = nodes.iter().any(|node| node.role == Role::ControlPlane);
-    if workers_only && asked_planes && !up(Role::ControlPlane) {
-        return Some(Finding::new(
-            format!(
-                "{named} cannot answer yet: a worker's certificate comes from a control plane, and none is up"
-            ),
-            "bring the control planes up first",
-        ));
-    }
+    let unexplained = |node: &&NodeEvidence| {
+        is_silent(node) && found_elsewhere(node, nodes).is_none() && !waits_for_trust(node, nodes)
+    };
+    let named = names(nodes.iter().filter(unexplained))?;
     Some(Finding::new(
         format!("nothing answers at the address of {named}"),
         "look at the console of the machine: it does not boot, it has another address (a DHCP server, or cloud-init that was not read), or it is in another network (bridge, VLAN)",
+    ))
+}
+
+fn untrusted(nodes: &[NodeEvidence]) -> Option<Finding> {
+    let waits = |node: &&NodeEvidence| is_silent(node) && waits_for_trust(node, nodes);
+    let named = names(nodes.iter().filter(waits))?;
+    Some(Finding::new(
+        format!(
+            "{named} cannot answer yet: a worker's certificate comes from a control plane, and none is up"
+        ),
+        "bring the control planes up first",
     ))
 }
 

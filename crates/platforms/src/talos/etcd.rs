@@ -62,31 +62,31 @@ async fn question(realm: &Realm, cx: &Context, node: &NodeSpec) -> Result<Seen, 
 /// Judges what all control planes say: the same members everywhere, exactly ours, all voting.
 pub(super) fn judge(seen: &[(NodeSpec, Seen)]) -> Verdict {
     let mut lists = Vec::new();
+    let mut waiting = None;
     for (node, seen) in seen {
-        match seen {
-            Seen::Unseen(why) => {
-                return Verdict::waiting(format!("{} cannot be asked: {why}", node.name));
+        let why = match seen {
+            Seen::Members(members) => {
+                lists.push((node, members));
+                continue;
             }
-            Seen::Down(why) | Seen::Mute(why) => return Verdict::waiting(why.clone()),
-            Seen::Members(members) => lists.push((node, members)),
-        }
+            Seen::Unseen(why) => format!("{} cannot be asked: {why}", node.name),
+            Seen::Down(why) | Seen::Mute(why) => why.clone(),
+        };
+        waiting.get_or_insert(why);
+    }
+    // Two that share nothing never will, whatever the others say.
+    if let Some(failure) = split(&lists) {
+        return Verdict::Failed(failure);
+    }
+    if let Some(why) = waiting {
+        return Verdict::Waiting(why);
     }
     let Some((first, members)) = lists.first() else { return Verdict::waiting("nobody was asked") };
-    for (node, other) in &lists {
-        let shared = other.iter().any(|member| members.iter().any(|own| own.id == member.id));
-        if !shared {
-            return Verdict::Failed(
-                failure("there are two of them: the brain is split")
-                    .evidence(format!("{} and {} share no member", first.name, node.name))
-                    .hint("this castle cannot be mended: raze it with `castle down`, then `castle up`"),
-            );
-        }
-        if other != members {
-            return Verdict::waiting(format!(
-                "{} and {} name different members",
-                first.name, node.name
-            ));
-        }
+    if let Some((node, _)) = lists.iter().find(|(_, other)| other != members) {
+        return Verdict::waiting(format!(
+            "{} and {} name different members",
+            first.name, node.name
+        ));
     }
     for member in *members {
         let url =
@@ -111,6 +111,18 @@ pub(super) fn judge(seen: &[(NodeSpec, Seen)]) -> Verdict {
         return Verdict::waiting(format!("{} of {} members", members.len(), seen.len()));
     }
     Verdict::Ready(format!("{} voting members, the same on every control plane", members.len()))
+}
+
+fn split(lists: &[(&NodeSpec, &Vec<Member>)]) -> Option<Failure> {
+    let (first, members) = lists.first()?;
+    let apart =
+        |other: &[Member]| !other.iter().any(|one| members.iter().any(|own| own.id == one.id));
+    let (node, _) = lists.iter().find(|(_, other)| apart(other))?;
+    Some(
+        failure("there are two of them: the brain is split")
+            .evidence(format!("{} and {} share no member", first.name, node.name))
+            .hint("this castle cannot be mended: raze it with `castle down`, then `castle up`"),
+    )
 }
 
 /// Judges whom the control planes follow, each by the id of its leader (0 for none): all the same one.
@@ -274,5 +286,12 @@ mod tests {
     fn a_machine_whose_etcd_does_not_run_is_waited_for() {
         let seen = [(node(1), Seen::Down("etcd on cp-01 is Preparing".to_owned()))];
         assert_eq!(judge(&seen), Verdict::waiting("etcd on cp-01 is Preparing"));
+        let [down] = seen;
+        let split = [
+            (node(1), Seen::Members(vec![member(1, false)])),
+            down,
+            (node(3), Seen::Members(vec![member(3, false)])),
+        ];
+        assert!(matches!(judge(&split), Verdict::Failed(_)), "two etcds need no third");
     }
 }

@@ -11,13 +11,14 @@ use castle_journal::{Journals, MemoryDisk, Start};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Class, Event, Failure, Observed, RunId, Secret, VmId};
+use castle_model::{Class, Event, EventKind, Failure, Observed, RunId, Secret, VmId};
 use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use tokio::time::timeout;
 
 use super::*;
 
+mod diagnoses;
 mod faults;
 
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
@@ -31,6 +32,8 @@ struct Bench {
     life: Life,
     disk: MemoryDisk,
     runs: u32,
+    /// What a person was told on the way of the last run.
+    notices: Vec<String>,
 }
 
 /// Stands for the secrets layer: it gives what that layer would have read.
@@ -66,7 +69,14 @@ impl Bench {
             Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         host.spawn_driver();
         let life = Life::begin(&host.world()).unwrap();
-        Self { host, spec: Arc::new(spec), life, disk: MemoryDisk::new(), runs: 0 }
+        Self {
+            host,
+            spec: Arc::new(spec),
+            life,
+            disk: MemoryDisk::new(),
+            runs: 0,
+            notices: Vec::new(),
+        }
     }
 
     fn graph(&self) -> Graph {
@@ -109,6 +119,8 @@ impl Bench {
             version: "0".to_owned(),
         };
         journals.start_run(clock.now(), start).unwrap();
+        self.notices.clear();
+        let notices = &mut self.notices;
         Runner {
             graph: &graph,
             plan: &plan,
@@ -116,7 +128,11 @@ impl Bench {
             outputs,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
-            face: &mut |_: &Event| (),
+            face: &mut |event: &Event| {
+                if let EventKind::Notice { text, .. } = &event.kind {
+                    notices.push(text.clone());
+                }
+            },
             told: 0,
             run,
             stop: Stop::default(),

@@ -92,13 +92,17 @@ fn two_identities_at_one_address_or_name_are_a_ghost() {
     let text = said(vec![one.clone()]);
     assert_eq!(
         text,
-        "2 machines claim to be cp-01, by name or address (identities aaaaaaaa, bbbbbbbb): one is a ghost"
+        "more than one machine claims, by name or address, to be cp-01 (identities aaaaaaaa, bbbbbbbb): one is a ghost"
     );
     let found = diagnose(&Evidence { nodes: vec![one], vip: None });
     assert!(found[0].cure.contains("30 minutes"));
     let mut two = plane(2);
     two.affiliates = vec![affiliate("a", "cp-02", "10.0.0.2"), affiliate("b", "cp-02", "10.0.0.9")];
-    assert!(said(vec![two]).contains("claim to be cp-02"));
+    assert!(said(vec![two.clone()]).contains("to be cp-02 (identities a, b)"));
+    // What a machine itself tells comes first: any machine that was replaced has a ghost for half an hour.
+    let failed = service("kubelet", "Failed", "429 Too Many Requests");
+    let text = said(vec![NodeEvidence { services: vec![failed], ..two }]);
+    assert!(text.starts_with("kubelet on cp-02 is Failed"), "{text}");
     // The same identity, as two machines know it, is one machine.
     let mut three = plane(3);
     three.affiliates =
@@ -153,6 +157,11 @@ fn machines_that_do_not_answer_are_told_with_what_others_know_of_them() {
         "{planes_down}"
     );
     assert!(planes_down.contains("still in maintenance mode: cp-01"));
+    let all_quiet = said(vec![quiet(plane(1)), quiet(node(4, Role::Worker))]);
+    assert!(all_quiet.starts_with("nothing answers at the address of cp-01\n"), "{all_quiet}");
+    assert!(all_quiet.contains("worker-04 cannot answer yet"), "{all_quiet}");
+    let quiet_worker = said(vec![plane(1), quiet(node(4, Role::Worker))]);
+    assert_eq!(quiet_worker, "nothing answers at the address of worker-04");
     let other = NodeEvidence { sight: Sight::Foreign("unknown authority".to_owned()), ..plane(1) };
     assert!(said(vec![other]).contains("answers a machine of another cluster"));
 }

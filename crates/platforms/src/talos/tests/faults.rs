@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::*;
 
 /// Lets virtual time pass.
-async fn pass(time: Duration) {
+pub(super) async fn pass(time: Duration) {
     timeout(time, std::future::pending::<()>()).await.ok();
 }
 
