@@ -3,6 +3,8 @@
 
 #[path = "castle/context.rs"]
 mod context;
+#[path = "castle/datacenter.rs"]
+mod datacenter;
 
 #[path = "castle/canary.rs"]
 mod canary;

@@ -3,91 +3,30 @@
 //! The servers are those of the rehearsal, put on loopback addresses in a network namespace of their own, where names
 //! such as `github.com` lead to them. Nothing of the machine outside is touched, and no privilege is needed.
 
-use std::process::Command;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use castle_config::Sources;
-use castle_model::Spec;
-use castle_model::time::Moment;
-use castle_rehearsal::host::front::Front;
-use castle_rehearsal::host::{Host, Pace};
-use castle_rehearsal::inventory::Inventory;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use castle_rehearsal::trouble::TalosTrouble;
 
 use crate::context::{Context, Said, example};
-
-/// The names that a run of the example asks for, each with an address of its own.
-const NAMES: [&str; 5] =
-    ["pve.lan", "eu.infisical.com", "factory.talos.dev", "github.com", "raw.githubusercontent.com"];
-
-/// How many times faster than outside the datacenter lives.
-const SPEED: u32 = 30;
-
-/// What goes before a command to run it where the names lead to us. `ip` may be missing where `ifconfig` is not.
-const INSIDE: &str =
-    "(ip link set lo up || ifconfig lo up) && mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+use crate::datacenter::{Datacenter, in_a_namespace, spec_of};
 
 #[test]
 fn a_castle_rises_and_goes_over_real_sockets() {
-    let home = Context::new();
-    let lines: Vec<String> =
-        NAMES.iter().zip(1..).map(|(name, n)| format!("127.88.0.{n} {name}\n")).collect();
-    home.write("hosts", &format!("127.0.0.1 localhost\n{}", lines.concat()));
-    let hosts = home.folder().join("hosts");
-    let inside = |words: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--net", "--mount", "sh", "-c", INSIDE]).arg(&hosts);
-        command.args(words).output()
-    };
-    let possible = inside(&["true"]).is_ok_and(|output| output.status.success());
-    if !possible {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "whether a hole in the tests is allowed is for CI to say"
-        )]
-        let ci = std::env::var_os("CI").is_some();
-        assert!(
-            !ci,
-            "this machine makes no namespaces for users (unshare --map-root-user --net --mount)"
-        );
-        // A test that could not be done must not look like one that was.
-        eprintln!(
-            "NOT TESTED: a run over real sockets; this machine makes no namespaces for users"
-        );
-        return;
-    }
-    let program = std::env::current_exe().unwrap();
-    let test = ["--exact", "loopback::inside_the_namespace", "--ignored", "--nocapture"];
-    let words = [&[program.to_str().unwrap()][..], &test].concat();
-    Said::of(&inside(&words).unwrap()).ends(0);
+    in_a_namespace("loopback::virtual_machines");
 }
 
 #[test]
-#[ignore = "binds ports below 1024 and other servers' names: the test above runs it in a namespace of its own"]
-fn inside_the_namespace() {
+fn machines_that_stand_already_are_taken_and_given_back_over_real_sockets() {
+    in_a_namespace("loopback::standing_machines");
+}
+
+#[test]
+#[ignore = "binds ports below 1024 and other servers' names: a test above runs it in a namespace of its own"]
+fn virtual_machines() {
     let castle = Context::new();
     let text = example("blue").replace("192.168.1.", "127.0.1.");
-    let sources = Sources {
-        file: "castle.hcl".to_owned(),
-        text: text.clone().into_bytes(),
-        ..Sources::default()
-    };
-    let datacenter = Datacenter::start(castle_config::read(&sources).spec.unwrap());
+    let datacenter = Datacenter::start(spec_of(&text));
     let pin = format!("platform \"proxmox\" {{\n    fingerprint = \"{}\"", datacenter.fingerprint);
     castle.write("castle.hcl", &text.replacen("platform \"proxmox\" {", &pin, 1));
-    castle.write("roots.pem", &datacenter.roots);
-    let run = |words: &[&str]| {
-        let mut command = castle.command(words);
-        command.env("SSL_CERT_FILE", castle.folder().join("roots.pem"));
-        command.env("INFISICAL_CLIENT_ID", &datacenter.credentials.0);
-        command.env("INFISICAL_CLIENT_SECRET", &datacenter.credentials.1);
-        Said::of(&command.output().unwrap())
-    };
+    let run = |words: &[&str]| datacenter.run(&castle, words);
 
     run(&["lock", "--images"]).ends(0);
     assert!(castle.folder().join("castle.lock").exists());
@@ -129,81 +68,99 @@ fn untrusted(castle: &Context, text: &str, datacenter: &Datacenter, run: &dyn Fn
     assert!(line.starts_with(&datacenter.fingerprint), "{}", said.err);
 }
 
-/// The rehearsal's servers on real sockets, on a thread of their own.
-struct Datacenter {
-    roots: String,
-    fingerprint: String,
-    credentials: (String, String),
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<Inventory>,
+/// Three machines that wait already.
+const MACHINES: &str = r#"castle "iron" {
+  talos      = "1.13.9"
+  kubernetes = "1.36.3"
+
+  secrets "infisical" {
+    host        = "https://eu.infisical.com"
+    project     = "tazlab"
+    environment = "dev"
+    path        = "/ephemeral-castle/iron"
+  }
+
+  platform "machines" {
+    installer    = "metal"
+    install_disk = "/dev/nvme0n1"
+    link         = "enp1s0"
+  }
+
+  network {
+    subnet  = "127.0.7.0/24"
+    gateway = "127.0.7.1"
+    vip     = "127.0.7.10"
+    pool    = "127.0.7.100-127.0.7.120"
+  }
+
+  nodes "control-plane" {
+    count    = 1
+    first_ip = "127.0.7.11"
+  }
+
+  nodes "worker" {
+    count     = 2
+    first_ip  = "127.0.7.21"
+    data_disk = true
+  }
+
+  gitops "flux" {
+    url   = "https://github.com/example/tazlab-k8s"
+    path  = "clusters/iron"
+    token = secret("GITHUB_TOKEN")
+  }
+
+  deadlines {}
 }
+"#;
 
-impl Datacenter {
-    fn start(spec: Spec) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let (ready, told) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(async {
-                let host = Host::live(&spec, 1, Pace { now: now(), speed: SPEED }).unwrap();
-                let front = Front::open(&host).await.unwrap();
-                let servers = named_servers(&host).await;
-                let (id, secret) = host.credentials();
-                let credentials = (id.expose().to_owned(), secret.expose().to_owned());
-                ready
-                    .send((roots(&host), host.proxmox_fingerprint().unwrap(), credentials))
-                    .unwrap();
-                stopped.await.ok();
-                drop(servers);
-                front.stop().await;
-                host.read(Inventory::of)
-            })
-        });
-        let (roots, fingerprint, credentials) = told.recv().unwrap();
-        Self { roots, fingerprint, credentials, stop, thread }
-    }
+/// The number of the second worker: machines are counted through the castle file.
+const SECOND_WORKER: u32 = 3;
 
-    /// Ends it, and says what was in it.
-    fn stop(self) -> Inventory {
-        self.stop.send(()).unwrap();
-        self.thread.join().unwrap()
-    }
-}
-
-/// Servers that a castle file or castle itself knows by name: each connection is handed on as it is, TLS included.
-async fn named_servers(host: &Host) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    let endpoints = host.read(|world| world.birth.endpoints.clone());
-    for endpoint in endpoints {
-        let Some(n) = NAMES.iter().position(|name| *name == endpoint.host) else { continue };
-        let listener =
-            TcpListener::bind((format!("127.88.0.{}", n + 1), endpoint.port)).await.unwrap();
-        let dialer = host.dialer();
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((mut outside, _)) = listener.accept().await {
-                let (dialer, endpoint) = (dialer.clone(), endpoint.clone());
-                connections.spawn(async move {
-                    let mut server = dialer.dial(&endpoint.host, endpoint.port).await.unwrap();
-                    tokio::io::copy_bidirectional(&mut outside, &mut server).await.ok();
-                });
-            }
-        });
-    }
-    tasks
-}
-
-fn roots(host: &Host) -> String {
-    let pem = |der: &[u8]| {
-        format!(
-            "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
-            STANDARD.encode(der)
-        )
+#[test]
+#[ignore = "binds ports below 1024 and other servers' names: a test above runs it in a namespace of its own"]
+fn standing_machines() {
+    let castle = Context::new();
+    let datacenter = Datacenter::start(spec_of(MACHINES));
+    let run = |words: &[&str]| datacenter.run(&castle, words);
+    let patience = |deadlines: &str| {
+        castle.write("castle.hcl", &MACHINES.replace("deadlines {}", deadlines));
     };
-    host.roots().iter().map(|root| pem(root)).collect()
-}
+    patience("deadlines {}");
 
-/// The time of day, which castle reads too.
-fn now() -> Moment {
-    castle_wire::Clock::now(&castle_wire::SystemClock)
+    let up = run(&["up"]).ends(0);
+    assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);
+    let again = run(&["up"]).ends(0);
+    assert!(again.out.contains("nothing changed"), "{}", again.out);
+
+    // One machine cannot be reached: `down` says which, and keeps the keys that open it.
+    datacenter.cause(TalosTrouble::Dead(SECOND_WORKER));
+    patience("deadlines {\n    machine = \"4s\"\n  }");
+    let short = run(&["down", "--yes"]).ends(1);
+    let told = format!("{}{}", short.out, short.err);
+    assert!(told.contains("reach worker-02 at 127.0.7.22"), "{told}");
+    assert!(told.contains("switch it on and run `castle down` again"), "{told}");
+    assert!(!told.contains("reach worker-01") && !told.contains("reach cp-01"), "{told}");
+
+    // As it was told: switched on, the same command goes on.
+    datacenter.cause(TalosTrouble::Revived(SECOND_WORKER));
+    patience("deadlines {}");
+    run(&["down", "--yes"]).ends(0);
+    let machines = datacenter.machines();
+    assert_eq!(machines.len(), 3);
+    assert!(machines.iter().all(|state| state.ends_with("(maintenance)")), "{machines:?}");
+
+    // And before a birth: the machine is named, and nothing is begun without it.
+    datacenter.cause(TalosTrouble::Dead(SECOND_WORKER));
+    patience("deadlines {\n    preflight = \"3s\"\n  }");
+    let lacking = run(&["up"]).ends(1);
+    let told = format!("{}{}", lacking.out, lacking.err);
+    assert!(told.contains("nothing answers at 127.0.7.22, where worker-02 should wait"), "{told}");
+    let left = datacenter.stop();
+    assert_eq!(left.machines.values().filter(|m| m.ends_with("(maintenance)")).count(), 2);
+    assert!(
+        !left.secrets.iter().any(|key| key.contains("TALOS_SECRETS_BUNDLE")),
+        "{:?}",
+        left.secrets
+    );
 }
