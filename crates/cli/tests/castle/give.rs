@@ -114,6 +114,22 @@ fn an_image_is_unverified_until_it_is_pinned() {
 }
 
 #[test]
+fn a_second_life_that_failed_before_its_first_vm_goes_on() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["down", "--yes"]).ends(0);
+    castle.run(&["lock", "--images"]).ends(0);
+    let path = castle.datacenter().join("castle.lock");
+    let right = std::fs::read_to_string(&path).unwrap();
+    let digest = right.split("\"sha256\": \"").nth(1).unwrap()[..64].to_owned();
+    std::fs::write(&path, right.replace(&digest, &"0".repeat(64))).unwrap();
+    let said = castle.run(&["up"]).ends(1);
+    assert!(said.out.contains("checksum mismatch"), "{}", said.out);
+    std::fs::write(&path, right).unwrap();
+    castle.run(&["up"]).ends(0);
+}
+
+#[test]
 fn a_lock_that_is_damaged_is_a_finding_and_never_rehearsed() {
     let castle = Context::new();
     castle.write("castle.hcl", &example("one-and-one"));
