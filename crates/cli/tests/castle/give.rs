@@ -80,8 +80,10 @@ fn a_machine_config_is_redacted_unless_somebody_asks() {
     assert!(!elsewhere.folder().join("state").exists());
     let registry = "machine {\n registry \"docker.io\" {\n username = secret(\"WHO\")\n password = secret(\"HOW\")\n }\n }\n  deadlines {";
     elsewhere.write("castle.hcl", &example("blue").replacen("deadlines {", registry, 1));
-    let shown = elsewhere.run(&words).ends(0).out;
+    let said = elsewhere.run(&words).ends(0);
+    let shown = &said.out;
     assert!(shown.contains("<secret WHO>") && shown.contains("<secret HOW>"), "{shown}");
+    assert!(said.err.contains("warning: `<secret KEY>` stands for"), "{}", said.err);
     elsewhere.write("secrets.yaml", "cluster: {id: hunter2}");
     let said = elsewhere.run(&words).ends(1);
     assert!(
