@@ -41,7 +41,11 @@ async fn a_bootstrap_by_somebody_else_splits_the_brain_and_is_told() {
         while host.mutations().get("talos").copied().unwrap_or(0) < 5 {
             pass(Duration::from_millis(100)).await;
         }
-        host.cause(TalosTrouble::Usurped(422));
+        // He tries until the machine takes it, which it does before it has found the first one.
+        for _ in 0..300 {
+            host.cause(TalosTrouble::Usurped(422));
+            pass(Duration::from_millis(100)).await;
+        }
     };
     let report = tokio::join!(bench.up(), mischief).0;
     assert_eq!(report.outcome, RunOutcome::Failed);
@@ -71,11 +75,10 @@ async fn ghosts_of_an_earlier_life_are_told_while_the_castle_rises_in_spite_of_t
     }
     assert_done(&bench.up().await);
     assert_eq!(bench.etcds(), 1);
-    let told: Vec<String> = bench.notices.iter().map(|text| without_identities(text)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
-    more than one machine claims, by name or address, to be cp-01 (identities …), cp-02 (identities …), cp-03 (identities …): one of each is a ghost; the discovery service forgets a machine 30 minutes after it was last seen: wait that long, or raze the castle and raise it again, because a new life has a discovery of its own; if both machines run, switch one off
-    etcd waits on cp-02 (Running pre state); control planes join one after the other, each in up to a minute; `talosctl logs etcd` on the machine tells more
-    ");
+    // Which of them joins last is left to chance.
+    let ghosts = bench.notices.iter().filter(|text| text.contains("ghost"));
+    let told: Vec<String> = ghosts.map(|text| without_identities(text)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"more than one machine claims, by name or address, to be cp-01 (identities …), cp-02 (identities …), cp-03 (identities …): one of each is a ghost; the discovery service forgets a machine 30 minutes after it was last seen: wait that long, or raze the castle and raise it again, because a new life has a discovery of its own; if both machines run, switch one off");
 }
 
 #[tokio::test(start_paused = true)]
