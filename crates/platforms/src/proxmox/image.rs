@@ -164,6 +164,14 @@ impl Image {
     }
 }
 
+/// What the factory gave is not what is pinned. Proxmox kept nothing of it.
+fn refused(what: &str, why: String) -> Failure {
+    Failure::new(Class::Conflict, what, why).hint(
+        "the factory gave other content than castle.lock pins, and nothing of it was kept: find out why (`castle lock --images \
+         --check` shows both); only if castle.lock is wrong, `castle lock --images` pins it anew",
+    )
+}
+
 #[async_trait]
 impl Step for Image {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
@@ -189,11 +197,7 @@ impl Step for Image {
         let (schematic, pin) = (schematic(&platform.extensions)?, pinned(spec)?);
         let there = self.size(cx).await?;
         let mut length = pin.map(|pin| pin.size);
-        if let (Some(size), None) = (there, pin) {
-            cx.outputs().put(&LENGTH, None);
-            return Ok(Acted::of(Change::Created).with(SIZE, size.to_string()));
-        }
-        if there.is_none() {
+        if there.is_none() || pin.is_none() {
             let factory = Factory::new(&self.0.world).map_err(|error| error.failure(&what))?;
             factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
             if length.is_none() {
@@ -202,6 +206,10 @@ impl Step for Image {
             }
         }
         cx.outputs().put(&LENGTH, length);
+        if let (Some(size), None) = (there, pin) {
+            // A download that was begun before has brought it; the gate compares its length.
+            return Ok(Acted::of(Change::Created).with(SIZE, size.to_string()));
+        }
         let (url, filename) = (image_url(&schematic, spec.talos), file(spec)?);
         let sha256 = pin.map(|pin| pin.sha256.as_str());
         let wanted = Download { url: &url, filename: &filename, sha256 };
@@ -214,9 +222,12 @@ impl Step for Image {
             // Another download of the same file was faster; the gate looks whether it is there.
             Err(failure) if failure.class == Class::Conflict => acted.change = Change::Unchanged,
             Err(failure) if failure.why.contains("checksum mismatch") => {
-                return Err(self
-                    .other(failure.why)?
-                    .evidence(failure.evidence.unwrap_or_default()));
+                let told = if there.is_some() {
+                    self.other(failure.why)?
+                } else {
+                    refused(&what, failure.why)
+                };
+                return Err(told.evidence(failure.evidence.unwrap_or_default()));
             }
             Err(failure) => return Err(failure),
             Ok(()) => {}
