@@ -10,6 +10,9 @@ use super::{Kubernetes, Work, set_condition};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
+/// Why a pod is given up whose node fell silent.
+const NODE_NOT_READY: &str = "NodeNotReady";
+
 /// What is known of a machine that joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NodeFacts {
@@ -89,7 +92,25 @@ impl Kubernetes {
                 &stamp,
             );
         });
+        self.restart_pods(turn, name);
         self.replan_workloads(turn);
+    }
+
+    /// A kubelet that comes back starts the pods of its node again that were given up.
+    fn restart_pods(&mut self, turn: &mut Turn<'_>, node: &str) {
+        let given_up = |pod: &Value| {
+            let conditions = pod["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| all.iter().any(|c| c["reason"] == NODE_NOT_READY))
+        };
+        let pods: Vec<(String, String)> = self
+            .store
+            .all("", "pods")
+            .filter(|(_, pod)| pod["spec"]["nodeName"] == node && given_up(pod))
+            .filter_map(|(key, pod)| Some((key.clone(), pod["metadata"]["uid"].as_str()?.into())))
+            .collect();
+        for (place, uid) in pods {
+            self.pod_started(turn, &place, &uid);
+        }
     }
 
     /// The machine of a node watches it, and hears how it is.
@@ -141,7 +162,7 @@ impl Kubernetes {
             .collect();
         for pod in pods {
             self.store.change(&pod, |pod| {
-                set_condition(pod, "Ready", false, "NodeNotReady", "the node is not ready", &stamp);
+                set_condition(pod, "Ready", false, NODE_NOT_READY, "the node is not ready", &stamp);
             });
             self.pod_changed(turn, &pod);
         }

@@ -315,6 +315,22 @@ fn nodes_join_and_turn_ready_with_their_network() {
     rig.pass(2_000);
     let lost = rig.cluster.node_names().find(|(_, ready)| !ready).map(|(name, _)| name.to_owned());
     assert_eq!(lost.as_deref(), Some("worker-01"));
+    let available = |rig: &mut Rig| {
+        let path = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-flannel";
+        rig.get(path)["status"]["numberAvailable"].clone()
+    };
+    assert_eq!(available(&mut rig), 2);
+    rig.hear(&Signal::NodeJoined {
+        cluster: "one".into(),
+        name: "worker-01".into(),
+        address: [192, 168, 1, 2].into(),
+        control_plane: false,
+        data_disk: true,
+        extensions: Vec::new(),
+    });
+    rig.pass(60_000);
+    assert!(rig.cluster.node_names().all(|(_, ready)| ready));
+    assert_eq!(available(&mut rig), 3, "its pods start again with it");
 }
 
 #[test]
