@@ -311,13 +311,6 @@ pub fn meaning(status: u16, text: &str) -> Meaning {
     }
 }
 
-/// Whether a call that was answered with this status may have been carried out all the same. Who changed something
-/// must look before trying again.
-#[must_use]
-pub fn is_unsettled(status: u16) -> bool {
-    matches!(status, 502 | 504 | 596..=599)
-}
-
 /// What the exit status of a failed task means.
 #[must_use]
 pub fn task(text: &str) -> Meaning {

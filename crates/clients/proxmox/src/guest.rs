@@ -220,12 +220,13 @@ impl Proxmox {
         named("POST stop", &self.post(&format!("{}/status/stop", vm(node, vmid)), &[]).await?)
     }
 
-    /// Destroys a stopped VM with every disk that carries its number, and takes it out of jobs.
+    /// Destroys a stopped VM with every disk in its configuration, and takes it out of jobs. Disks that only bear its
+    /// number stay: on some storage that we do not know of they may be somebody's.
     ///
     /// # Errors
     /// If Proxmox refuses: it runs, is protected, or does not exist.
     pub async fn delete_vm(&self, node: &str, vmid: VmId) -> Result<Upid, ProxmoxError> {
-        let query = [("purge", "1".to_owned()), ("destroy-unreferenced-disks", "1".to_owned())];
+        let query = [("purge", "1".to_owned()), ("destroy-unreferenced-disks", "0".to_owned())];
         named("DELETE qemu", &self.delete(&vm(node, vmid), &query).await?)
     }
 }

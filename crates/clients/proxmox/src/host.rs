@@ -1,9 +1,8 @@
 //! What the host is and has: versions, nodes, storages, networks, permissions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::client::{Proxmox, ProxmoxError};
 use crate::form::segment;
@@ -92,6 +91,10 @@ impl Storage {
     }
 }
 
+/// Whether a privilege holds below its path, too.
+#[derive(Deserialize)]
+struct Inherited(#[serde(deserialize_with = "lenient::flag")] bool);
+
 #[derive(Deserialize)]
 struct Interface {
     iface: String,
@@ -168,15 +171,16 @@ impl Proxmox {
         Ok(names)
     }
 
-    /// What the token may at a path, everything that it inherits included.
+    /// What the token may at a path, everything that it inherits included, and whether it may so below the path, too.
     ///
     /// # Errors
     /// If Proxmox does not answer.
-    pub async fn privileges(&self, path: &str) -> Result<BTreeSet<String>, ProxmoxError> {
+    pub async fn privileges(&self, path: &str) -> Result<BTreeMap<String, bool>, ProxmoxError> {
         let query = [("path", path.to_owned())];
-        let mut found: BTreeMap<String, BTreeMap<String, Value>> =
+        let mut found: BTreeMap<String, BTreeMap<String, Inherited>> =
             self.get("/access/permissions", &query).await?;
-        Ok(found.remove(path).unwrap_or_default().into_keys().collect())
+        let held = found.remove(path).unwrap_or_default();
+        Ok(held.into_iter().map(|(name, below)| (name, below.0)).collect())
     }
 }
 

@@ -189,11 +189,7 @@ impl Step for Image {
         let (schematic, pin) = (schematic(&platform.extensions)?, pinned(spec)?);
         let there = self.size(cx).await?;
         let mut length = pin.map(|pin| pin.size);
-        if let (Some(size), None) = (there, pin) {
-            cx.outputs().put(&LENGTH, None);
-            return Ok(Acted::of(Change::Created).with(SIZE, size.to_string()));
-        }
-        if there.is_none() {
+        if there.is_none() || pin.is_none() {
             let factory = Factory::new(&self.0.world).map_err(|error| error.failure(&what))?;
             factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
             if length.is_none() {
@@ -202,6 +198,10 @@ impl Step for Image {
             }
         }
         cx.outputs().put(&LENGTH, length);
+        if let (Some(size), None) = (there, pin) {
+            // A download that was begun before has brought it; the gate compares its length.
+            return Ok(Acted::of(Change::Created).with(SIZE, size.to_string()));
+        }
         let (url, filename) = (image_url(&schematic, spec.talos), file(spec)?);
         let sha256 = pin.map(|pin| pin.sha256.as_str());
         let wanted = Download { url: &url, filename: &filename, sha256 };

@@ -25,7 +25,10 @@ pub struct Inventory {
     pub unfinished: Vec<VmId>,
     /// Everything else, in words.
     pub foreign: BTreeMap<VmId, String>,
-    /// The memory that guests of others on the declared Proxmox node may take while they run, in bytes.
+    /// VMs of this castle, proven, that somebody has moved to another node, in words. They are among the foreign, too:
+    /// what castle does, it does on the declared node.
+    pub elsewhere: BTreeMap<VmId, String>,
+    /// The memory that all but the declared VMs on the declared Proxmox node may take while they run, in bytes.
     pub others_memory: u64,
 }
 
@@ -82,7 +85,7 @@ impl Inventory {
 pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
     let seen = client.privileges("/vms").await.map_err(|error| error.failure(&what))?;
-    if !seen.contains("VM.Audit") {
+    if seen.get("VM.Audit") != Some(&true) {
         let held = Held::look(client, spec).await?;
         let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
         return Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)));
@@ -92,10 +95,12 @@ pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure>
     for guest in guests.iter().filter(|guest| concerns(spec, guest)) {
         sort(client, spec, guest, &mut found).await?;
     }
+    // A VM of ours that the castle file no longer names takes its memory like anybody else's.
+    let counted = |vmid| spec.nodes.iter().any(|node| node.vmid == vmid);
     let others = guests.iter().filter(|guest| {
         guest.node == spec.platform.node
             && guest.status == "running"
-            && !found.ours.contains_key(&guest.vmid)
+            && !(found.ours.contains_key(&guest.vmid) && counted(guest.vmid))
     });
     found.others_memory = others.map(|guest| guest.memory).sum();
     Ok(found)
@@ -132,9 +137,9 @@ async fn sort(
             found.foreign.insert(vmid, format!("{described} of castle {}", mark.castle));
         }
         Owner::Castle(_) if guest.node != spec.platform.node => {
-            found
-                .foreign
-                .insert(vmid, format!("{described}, ours, but not on {}", spec.platform.node));
+            let words = format!("{described}, ours, but not on {}", spec.platform.node);
+            found.elsewhere.insert(vmid, words.clone());
+            found.foreign.insert(vmid, words);
         }
         Owner::Castle(mark) => {
             // The list of the cluster is late by some seconds; the node itself knows.
@@ -157,6 +162,13 @@ async fn sort(
         }
     }
     Ok(())
+}
+
+/// What to do about a VM of ours on another node of the cluster.
+pub(super) fn moved_back(vmid: VmId, home: &str) -> String {
+    format!(
+        "bring it back to {home} (where it stands now: qm migrate {vmid} {home}), then run the same command again"
+    )
 }
 
 /// A guest in words: what it is, its name, its place and its tags.

@@ -10,6 +10,7 @@ use castle_proxmox::{HostStatus, NodeEntry, ProxmoxError, Storage, Volume};
 use self::ghosts::ghosts;
 use self::judge::{MIB, judge, notices};
 use super::Site;
+use super::image::volume;
 use super::inventory::INVENTORY;
 use super::privileges::{Held, Place};
 
@@ -28,6 +29,8 @@ struct Host {
     bridges: Vec<String>,
     /// What lies on the storage of disks.
     disks: Vec<Volume>,
+    /// Whether the Talos image is there already.
+    image: bool,
 }
 
 /// The step.
@@ -89,6 +92,14 @@ impl Preflight {
         if host.storages.iter().any(|found| found.storage == platform.storage && found.active) {
             let disks = client.content(node, &platform.storage, Some("images")).await;
             host.disks = disks.map_err(|e| failed("list the disks on", e))?;
+        }
+        let images = &platform.image_storage;
+        let is_usable = |found: &Storage| found.storage == *images && found.active;
+        if host.held.is_whole(Place::Images) && host.storages.iter().any(is_usable) {
+            let wanted = volume(&self.0.spec)?;
+            let files = client.content(node, images, Some("import")).await;
+            let files = files.map_err(|e| failed("list the images on", e))?;
+            host.image = files.iter().any(|file| file.volid == wanted);
         }
         Ok(host)
     }

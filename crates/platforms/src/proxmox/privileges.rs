@@ -1,7 +1,7 @@
 //! The least privileges that castle's token needs: one table, for the preflight, for the reference page and for the
 //! rehearsal, which gives its token exactly these.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use castle_model::{Failure, Finding};
 use castle_proxmox::Proxmox;
@@ -98,15 +98,20 @@ impl Place {
         }
     }
 
+    /// Whether what is needed there is used below it: at a guest, at a bridge.
+    fn reaches_down(self) -> bool {
+        matches!(self, Self::Guests | Self::Network)
+    }
+
     /// What is needed there.
     pub fn privileges(self) -> impl Iterator<Item = &'static Need> {
         NEEDS.iter().filter(move |need| need.place == self)
     }
 }
 
-/// What the token may at each place.
+/// What the token may at each place, and whether it may so below, too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Held(BTreeMap<Place, BTreeSet<String>>);
+pub(super) struct Held(BTreeMap<Place, BTreeMap<String, bool>>);
 
 impl Held {
     /// Asks Proxmox.
@@ -125,16 +130,21 @@ impl Held {
     /// What is held by whoever has these.
     #[cfg(test)]
     pub(super) fn of(needs: &[Need]) -> Self {
-        let mut held: BTreeMap<Place, BTreeSet<String>> = BTreeMap::new();
+        let mut held: BTreeMap<Place, BTreeMap<String, bool>> = BTreeMap::new();
         for need in needs {
-            held.entry(need.place).or_default().insert(need.privilege.to_owned());
+            held.entry(need.place).or_default().insert(need.privilege.to_owned(), true);
         }
         Self(held)
     }
 
-    /// Whether it has a privilege.
+    /// Whether it has a privilege, wherever that is used.
     pub(super) fn has(&self, place: Place, privilege: &str) -> bool {
-        self.0.get(&place).is_some_and(|held| held.contains(privilege))
+        self.below(place, privilege).is_some_and(|below| below || !place.reaches_down())
+    }
+
+    /// Whether a privilege that it has at a place holds below, too.
+    fn below(&self, place: Place, privilege: &str) -> Option<bool> {
+        self.0.get(&place)?.get(privilege).copied()
     }
 
     /// Whether nothing is missing at a place.
@@ -149,9 +159,13 @@ impl Held {
             .map(|need| {
                 let path = path(spec, need.place);
                 let role = need.place.role();
+                let lacks = match self.below(need.place, need.privilege) {
+                    Some(_) => format!("the token has {} only there, and not below (it was given with `--propagate 0`), where it", need.privilege),
+                    None => format!("the token lacks {}, which", need.privilege),
+                };
                 Finding::new(
                     format!("privileges at {path}"),
-                    format!("the token lacks {}, which is needed to {}", need.privilege, need.why),
+                    format!("{lacks} is needed to {}", need.why),
                     format!(
                         "on the host: pveum role modify {role} --append 1 --privs {}; pveum acl modify {path} --roles {role} \
                          --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; \
@@ -224,6 +238,8 @@ pub fn page() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use castle_rehearsal::proxmox::ROLE;
 
     use super::*;

@@ -1,5 +1,5 @@
-//! `platform/strays`: VMs of ours that the castle file no longer names. They are told on the way up, removed on
-//! the way down, before the secrets of their life go.
+//! `platform/strays`: VMs of ours that the castle file no longer names, or that somebody moved to another node. The
+//! first are told on the way up and removed on the way down, before the secrets of their life go; the others stop it.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -7,39 +7,54 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Context, Step};
 use castle_model::spec::Role;
-use castle_model::{Failure, Observed, VmId};
+use castle_model::{Class, Failure, Observed, VmId};
 
 use super::Site;
-use super::inventory::{Ours, look};
+use super::inventory::{Ours, look, moved_back};
 use super::vm::Vm;
 use super::wanted::VmNode;
 
 /// The step.
 pub(super) struct Strays(pub(super) Arc<Site>);
 
-impl Strays {
-    async fn found(&self, cx: &Context) -> Result<Vec<(VmId, Ours)>, Failure> {
-        let spec = &self.0.spec;
-        let inventory = look(&self.0.client(cx)?, spec).await?;
-        let declared = |vmid: &VmId| spec.nodes.iter().any(|node| node.vmid == *vmid);
-        Ok(inventory.ours.into_iter().filter(|(vmid, _)| !declared(vmid)).collect())
+/// What is astray.
+struct Found {
+    /// VMs of ours that the castle file does not name.
+    unnamed: Vec<(VmId, Ours)>,
+    /// VMs of ours on another node of the cluster, named or not, in words.
+    elsewhere: Vec<(VmId, String)>,
+}
+
+impl Found {
+    fn words(&self) -> String {
+        let unnamed = self.unnamed.iter();
+        let unnamed = unnamed.map(|(vmid, ours)| format!("VM {vmid} ({})", ours.mark.node));
+        let elsewhere = self.elsewhere.iter().map(|(vmid, words)| format!("{vmid}: {words}"));
+        unnamed.chain(elsewhere).collect::<Vec<_>>().join(", ")
     }
 }
 
-fn words(strays: &[(VmId, Ours)]) -> String {
-    let each: Vec<String> =
-        strays.iter().map(|(vmid, ours)| format!("VM {vmid} ({})", ours.mark.node)).collect();
-    each.join(", ")
+impl Strays {
+    async fn found(&self, cx: &Context) -> Result<Found, Failure> {
+        let spec = &self.0.spec;
+        let inventory = look(&self.0.client(cx)?, spec).await?;
+        let declared = |vmid: &VmId| spec.nodes.iter().any(|node| node.vmid == *vmid);
+        Ok(Found {
+            unnamed: inventory.ours.into_iter().filter(|(vmid, _)| !declared(vmid)).collect(),
+            elsewhere: inventory.elsewhere.into_iter().collect(),
+        })
+    }
 }
 
 #[async_trait]
 impl Step for Strays {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let strays = self.found(cx).await?;
-        if strays.is_empty() {
+        // One at a declared number on another node was a finding of the preflight.
+        if strays.unnamed.is_empty() {
             return Ok(Observed::right("none"));
         }
-        let told = format!("{}: ours, and no longer in the castle file", words(&strays));
+        let told = format!("{}: ours, and no longer in the castle file", strays.words());
         cx.notice(format!("{told}; `castle down` removes it, or put it back into the castle file"));
         Ok(Observed::right(told))
     }
@@ -50,11 +65,13 @@ impl Step for Strays {
 
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         let strays = self.found(cx).await?;
-        Ok((!strays.is_empty()).then(|| words(&strays)))
+        let none = strays.unnamed.is_empty() && strays.elsewhere.is_empty();
+        Ok((!none).then(|| strays.words()))
     }
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
-        for (vmid, ours) in self.found(cx).await? {
+        let strays = self.found(cx).await?;
+        for (vmid, ours) in strays.unnamed {
             // A VM is removed in one way, declared or not; only its name and number matter for that.
             let node = VmNode {
                 name: ours.mark.node,
@@ -68,6 +85,14 @@ impl Step for Strays {
             };
             Vm { site: self.0.clone(), node }.undo(cx).await?;
         }
-        Ok(())
+        let home = &self.0.spec.platform.node;
+        match strays.elsewhere.first() {
+            None => Ok(()),
+            Some((vmid, words)) => {
+                let what = format!("remove VM {vmid}");
+                Err(Failure::new(Class::Conflict, what, format!("it is {words}"))
+                    .hint(moved_back(*vmid, home)))
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use castle_model::{
 use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
-use castle_rehearsal::trouble::{Breakage, Fault, Moment, ProxmoxTrouble};
+use castle_rehearsal::trouble::{Breakage, Fault, Moment, ProxmoxTrouble, TalosTrouble};
 
 use super::wanted::Wanted;
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
@@ -25,6 +25,7 @@ use crate::ids;
 mod faults;
 mod image;
 mod machines;
+mod privileges;
 mod trust;
 
 /// A castle of one control plane and one worker, its datacenter, its life and our state.
@@ -242,6 +243,11 @@ impl Bench {
         let found: Vec<(u32, bool, bool)> =
             guests.iter().map(|g| (g.vmid, g.running, g.lock.is_none())).collect();
         assert_eq!(found, [(421, true, true), (431, true, true)]);
+    }
+
+    /// The memory that the survey counts as others'.
+    async fn memory_of_others(&self) -> u64 {
+        super::inventory::look(&self.client(), &self.wanted()).await.unwrap().others_memory
     }
 
     fn notices(&self) -> String {

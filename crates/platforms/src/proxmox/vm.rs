@@ -140,13 +140,18 @@ impl Vm {
     }
 
     /// Whether a control plane may be destroyed to be made anew: only while nobody has given it a config, because after
-    /// that it may hold a part of etcd. A worker always may.
-    async fn may_be_replaced(&self) -> bool {
+    /// that it may hold a part of etcd. It must be this very machine that says so, and no ghost at its address. A worker
+    /// always may.
+    async fn may_be_replaced(&self, mark: &Mark) -> bool {
         if self.node.role == Role::Worker {
             return true;
         }
-        let presence = Presence::look(&self.site.world, self.node.address, None).await;
-        matches!(presence, Presence::Maintenance(_))
+        match Presence::look(&self.site.world, self.node.address, None).await {
+            Presence::Maintenance(talos) => {
+                talos.smbios_uuid().await.is_ok_and(|uuid| uuid == Some(mark.uuid()))
+            }
+            _ => false,
+        }
     }
 
     /// Mends what can be mended in place.
@@ -196,7 +201,12 @@ impl Vm {
                 "if it may really go, take the protection off (qm set {vmid} --protection 0), then run the same command again"
             )));
         }
-        if self.running(client).await? {
+        let on = match self.running(client).await {
+            // It went since we looked, by an earlier call whose answer was lost.
+            Err(failure) if failure.class == Class::Gone => false,
+            running => running?,
+        };
+        if on {
             let stopping = client.stop(self.host(), vmid).await.map_err(self.failed("stop"))?;
             task::follow(cx, client, &stopping, &format!("stop {}", self.named())).await?;
         }
@@ -208,7 +218,15 @@ impl Vm {
             }
             Seen::Ours(..) | Seen::InTheMaking => {}
         }
-        let removing = client.delete_vm(self.host(), vmid).await.map_err(self.failed("remove"))?;
+        let removing = match client.delete_vm(self.host(), vmid).await {
+            Ok(removing) => removing,
+            Err(error) if error.is_missing() => {
+                let why =
+                    "it went while we looked: whether anything of it is left is looked at next";
+                return Err(Failure::new(Class::Transient, what, why));
+            }
+            Err(error) => return Err(self.failed("remove")(error)),
+        };
         match task::follow(cx, client, &removing, &what).await {
             // An earlier call whose answer was lost has removed it.
             Err(failure) if failure.class == Class::Gone => {}
@@ -279,7 +297,7 @@ impl Step for Vm {
         }
         let found = difference(&self.site.spec, &self.node, &config);
         if !found.fixed.is_empty() {
-            if self.may_be_replaced().await {
+            if self.may_be_replaced(&mark).await {
                 return Ok(Observed::stale(found.words()));
             }
             return Err(self.unfit(&found));

@@ -102,6 +102,13 @@ impl Access {
         }
     }
 
+    /// Lets a privilege hold at a path alone, whoever has it.
+    pub(super) fn flatten(&mut self, path: &str, privilege: &str) {
+        for rights in self.acl.get_mut(path).into_iter().flat_map(BTreeMap::values_mut) {
+            rights.entry(privilege.to_owned()).and_modify(|below| *below = false);
+        }
+    }
+
     /// Removes every token.
     pub(super) fn revoke(&mut self) {
         self.tokens.clear();

@@ -74,6 +74,13 @@ pub enum ProxmoxTrouble {
         /// The privilege.
         privilege: String,
     },
+    /// A privilege at a path is given for the path alone, and no longer for what is below it.
+    PrivilegeNotInherited {
+        /// The path, as it stands in an ACL.
+        path: String,
+        /// The privilege.
+        privilege: String,
+    },
     /// Somebody makes a VM.
     ForeignVm {
         /// Its number.
@@ -267,6 +274,7 @@ impl Proxmox {
             T::Call(fault) => troubles.faults.push(fault.clone()),
             T::TokenRevoked => self.access.revoke(),
             T::PrivilegeTaken { path, privilege } => self.access.take(path, None, privilege),
+            T::PrivilegeNotInherited { path, privilege } => self.access.flatten(path, privilege),
             T::ForeignVm { vmid, name, tags, running, node } => {
                 self.add_foreign_guest(*vmid, name, tags, *running);
                 if let Some(guest) = self.guests.get_mut(vmid) {

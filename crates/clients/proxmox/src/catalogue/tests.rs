@@ -340,10 +340,3 @@ fn a_refusal_names_the_privilege_and_where_it_is_missing() {
          /nodes/pve1 --tokens 'USER@REALM!TOKEN' --roles ROLE` and the same with `--users`"
     );
 }
-
-#[test]
-fn an_answer_that_was_lost_on_the_way_settles_nothing() {
-    for (status, unsettled) in [(595, false), (596, true), (599, true), (504, true), (500, false)] {
-        assert_eq!(is_unsettled(status), unsettled, "{status}");
-    }
-}

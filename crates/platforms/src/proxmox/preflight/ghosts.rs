@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::super::Site;
 use super::super::inventory::Inventory;
+use super::super::wanted::VmNode;
 
 /// Ports where a machine that was a Talos node answers: its own API, and Kubernetes'.
 const TALOS: u16 = 50_000;
@@ -22,15 +23,15 @@ const SILENCE: Duration = Duration::from_secs(4);
 /// Everybody who answers where nobody should.
 pub(super) async fn ghosts(site: &Site, inventory: &Inventory) -> Vec<Finding> {
     let spec = &site.spec;
+    // A machine of ours that is switched off does not answer, so whoever does is another one.
+    let runs = |node: &VmNode| inventory.ours.get(&node.vmid).is_some_and(|ours| ours.running);
     let mut questions: Vec<(String, Ipv4Addr, u16)> = spec
         .nodes
         .iter()
-        .filter(|node| {
-            !inventory.ours.contains_key(&node.vmid) && !inventory.unfinished.contains(&node.vmid)
-        })
+        .filter(|node| !runs(node) && !inventory.unfinished.contains(&node.vmid))
         .map(|node| (format!("address {} of {}", node.address, node.name), node.address, TALOS))
         .collect();
-    if inventory.ours.is_empty() && inventory.unfinished.is_empty() {
+    if !inventory.ours.values().any(|ours| ours.running) && inventory.unfinished.is_empty() {
         let vip = spec.network.vip;
         questions.push((format!("VIP {vip}"), vip, KUBERNETES));
     }
@@ -38,7 +39,7 @@ pub(super) async fn ghosts(site: &Site, inventory: &Inventory) -> Vec<Finding> {
         let who = who_answers(site, address, port).await?;
         Some(Finding::new(
             place,
-            format!("{who}, where nothing of ours is yet: a ghost of an earlier life?"),
+            format!("{who}, where nothing of ours runs yet: a ghost of an earlier life?"),
             "switch that machine off, or choose another address in the castle file; a router may remember it for some minutes",
         ))
     }))

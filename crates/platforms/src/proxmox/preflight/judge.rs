@@ -3,7 +3,7 @@
 use castle_model::Finding;
 use castle_proxmox::{HostStatus, Storage};
 
-use super::super::inventory::Inventory;
+use super::super::inventory::{Inventory, moved_back};
 use super::super::privileges::Place;
 use super::super::wanted::{VmNode, Wanted};
 use super::Host;
@@ -32,10 +32,15 @@ pub(super) fn judge(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<Fi
     let mut findings = host.held.missing(spec);
     for node in &spec.nodes {
         if let Some(whose) = inventory.foreign.get(&node.vmid) {
+            let cure = if inventory.elsewhere.contains_key(&node.vmid) {
+                moved_back(node.vmid, &platform.node)
+            } else {
+                "choose another vmid in the castle file, or move that guest away".to_owned()
+            };
             findings.push(Finding::new(
                 format!("number {} of {}", node.vmid, node.name),
                 format!("it is taken by {whose}"),
-                "choose another vmid in the castle file, or move that guest away",
+                cure,
             ));
         }
     }
@@ -67,7 +72,7 @@ pub(super) fn judge(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<Fi
         findings.extend(thick(spec, inventory, host));
     }
     if host.held.is_whole(Place::Images) {
-        let fetched = if missing == 0 { 0 } else { image };
+        let fetched = if missing == 0 || host.image { 0 } else { image };
         findings.extend(storage_finding(host, spec, &platform.image_storage, ("import", fetched)));
     }
     if host.held.is_whole(Place::Network) && !host.bridges.contains(&platform.bridge) {

@@ -29,6 +29,7 @@ fn host() -> Host {
         ],
         bridges: vec!["vmbr0".into()],
         disks: Vec::new(),
+        image: false,
     }
 }
 

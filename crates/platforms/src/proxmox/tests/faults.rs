@@ -5,8 +5,7 @@ use std::time::Duration;
 use castle_model::{Class, VmId};
 use tokio::time::{Instant, timeout};
 
-use super::super::privileges::NEEDS;
-use super::super::{image_id, inventory_id, preflight_id, vm_id};
+use super::super::{image_id, preflight_id, vm_id};
 use super::*;
 
 /// Ways in which a call breaks whose outcome is not known then.
@@ -62,6 +61,50 @@ async fn a_call_that_breaks_on_the_way_down_is_looked_up_and_nothing_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_of_settings_that_breaks_is_looked_up() {
+    for how in breakages() {
+        for when in [Moment::Before, Moment::After] {
+            let mut bench = Bench::raised(19).await;
+            let (option, value) = ("memory".to_owned(), Some("4096".to_owned()));
+            bench.cause(ProxmoxTrouble::Edited { vmid: 431, option, value });
+            bench.break_call(("PUT", "/qemu/431/config", 1), when, how.clone());
+            let run = bench.up().await;
+            assert!(run.is_done(), "{how:?} {when:?}: {}", run.told());
+            assert_eq!(bench.host.read(|world| world.proxmox.troubles_met()), 1);
+            let config = bench.client().vm_config("pve", VmId(431)).await.unwrap();
+            let wanted = bench.wanted().nodes[1].memory_mib.to_string();
+            assert_eq!(config.get("memory"), Some(wanted.as_str()), "{how:?} {when:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_goes_while_it_is_removed_is_gone() {
+    let mut bench = Bench::raised(20).await;
+    let words = "Configuration file 'nodes/pve/qemu-server/421.conf' does not exist";
+    let gone = Breakage::Status(500, words.to_owned());
+    bench.break_call(("DELETE", "/qemu/421", 1), Moment::After, gone);
+    let run = bench.down().await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(holdings(&bench), (vec![], vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_elsewhere_that_only_bears_our_number_survives() {
+    let mut bench = Bench::raised(21).await;
+    bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local".into() });
+    let run = bench.down().await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(bench.inventory().proxmox.volumes, ["local:421/vm-421-disk-9.raw"]);
+    // On the storage of our disks it is named.
+    let mut bench = Bench::raised(21).await;
+    bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local-lvm".into() });
+    let run = bench.down().await;
+    assert!(run.told().contains("pvesm free local-lvm:vm-421-disk-9"), "{}", run.told());
+    assert_eq!(bench.inventory().proxmox.volumes, ["local-lvm:vm-421-disk-9"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn questions_that_are_not_answered_are_put_again() {
     for path in ["/cluster/resources", "/status", "/content", "/config", "/status/current"] {
         let mut bench = Bench::new(3);
@@ -72,45 +115,6 @@ async fn questions_that_are_not_answered_are_put_again() {
         assert!(run.is_done(), "{path}: {}", run.told());
         bench.assert_stands();
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_privilege_that_is_missing_is_named_before_anything_is_made() {
-    for need in NEEDS {
-        let mut bench = Bench::new(4);
-        let platform = bench.spec.platform.proxmox().unwrap();
-        let path = need.place.path(&platform.storage, &platform.image_storage, &platform.node);
-        let privilege = need.privilege.to_owned();
-        bench.cause(ProxmoxTrouble::PrivilegeTaken { path: path.clone(), privilege });
-        let run = bench.up().await;
-        let failures: Vec<&Failure> = run.report.failures.values().collect();
-        assert_eq!(failures.len(), 1, "{}", run.told());
-        let named = failures[0].findings.iter().any(|finding| {
-            finding.place == format!("privileges at {path}")
-                && finding.why.contains(need.privilege)
-                && finding.cure.contains(&format!("pveum acl modify {path} "))
-        });
-        assert!(named && failures[0].findings.len() == 1, "{}", run.told());
-        assert_eq!(bench.mutations(), 0);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_without_anything_is_told_everything() {
-    let mut bench = Bench::new(4);
-    for need in NEEDS {
-        let platform = bench.spec.platform.proxmox().unwrap();
-        let path = need.place.path(&platform.storage, &platform.image_storage, &platform.node);
-        bench.cause(ProxmoxTrouble::PrivilegeTaken { path, privilege: need.privilege.to_owned() });
-    }
-    let run = bench.up().await;
-    let failure = &run.report.failures[&inventory_id()];
-    assert_eq!(failure.findings.len(), NEEDS.len());
-    insta::assert_snapshot!(told(&inventory_id(), failure).lines().take(3).collect::<Vec<_>>().join("\n"), @r"
-    platform/inventory (denied): list the guests of https://pve.lan:8006: the token has no VM.Audit on /vms, so Proxmox would hide guests from us
-      finding: privileges at /vms: the token lacks VM.Allocate, which is needed to make VMs and remove them; on the host: pveum role modify CastleGuests --append 1 --privs VM.Allocate; pveum acl modify /vms --roles CastleGuests --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
-      finding: privileges at /vms: the token lacks VM.Audit, which is needed to see guests, their settings and their state; without it Proxmox hides them; on the host: pveum role modify CastleGuests --append 1 --privs VM.Audit; pveum acl modify /vms --roles CastleGuests --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
-    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,9 +158,9 @@ async fn what_fails_in_a_task_is_named() {
     insta::assert_snapshot!(told.join("\n"), @r"
     platform/image (gone): fetch the image of Talos 1.13.9 to local: the task failed: download failed: exit code 8
       hint: the server behind the URL has no such file: compare the version and the schematic
-    platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - lvcreate 'pve/vm-421-disk-1' error: Cannot create new thin volume, free space in thin pool pve/data reached threshold.
+    platform/vm/worker-01 (invalid): create VM 431 (worker-01) on pve: the task failed: unable to create VM 421 - lvcreate 'pve/vm-421-disk-1' error: Cannot create new thin volume, free space in thin pool pve/data reached threshold.
       hint: make room on the storage, or name another one in the castle file
-    platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
+    platform/vm/worker-01 (invalid): create VM 431 (worker-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
       hint: make room on the storage, or name another one in the castle file
     platform/vm/cp-01 (invalid): grow scsi0 of VM 421 (cp-01) on pve: the task failed: shrinking disks is not supported
       hint: disks never shrink: put the size in the castle file back
@@ -191,7 +195,7 @@ async fn a_task_that_never_ends_is_left_at_the_deadline_and_found_again() {
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(330), "{:?}", began.elapsed());
     insta::assert_snapshot!(run.told(), @r"
-    platform/vm/worker-01 (transient): wait for create VM 431 (worker-01) on pve: not so after 4:59
+    platform/vm/cp-01 (transient): wait for create VM 421 (cp-01) on pve: not so after 4:59
       seen: Proxmox' task qmcreate is running
       hint: run the same command again to go on from here; `deadlines` in the castle file gives it more time
     ");

@@ -1,5 +1,6 @@
 //! The image: pinned or not, found or fetched, shared, and never overwritten.
 
+use castle_model::VmId;
 use castle_model::lock::ImagePin;
 
 use super::super::image::{pin, volume};
@@ -119,4 +120,17 @@ async fn a_download_of_somebody_else_is_waited_for() {
     assert!(run.is_done(), "{}", run.told());
     // Two creates, two resizes, two starts.
     assert_eq!(bench.mutations() - before, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_storage_that_has_the_image_is_no_finding() {
+    let mut bench = Bench::raised(7).await;
+    bench.client().stop("pve", VmId(431)).await.unwrap();
+    tokio::time::advance(std::time::Duration::from_mins(1)).await;
+    bench.client().delete_vm("pve", VmId(431)).await.unwrap();
+    tokio::time::advance(std::time::Duration::from_mins(1)).await;
+    bench.cause(ProxmoxTrouble::StorageFull { storage: "local".to_owned(), full: true });
+    let run = bench.up().await;
+    assert!(run.is_done(), "{}", run.told());
+    bench.assert_stands();
 }

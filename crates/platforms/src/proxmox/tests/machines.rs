@@ -1,8 +1,12 @@
 //! VMs that are there already: left, mended, replaced, or refused.
 
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
 use castle_model::VmId;
 use castle_model::spec::Body;
 
+use super::super::image::volume;
 use super::super::vm_id;
 use super::*;
 
@@ -39,7 +43,7 @@ async fn a_replacement_that_is_killed_anywhere_ends_with_one_machine() {
     for seconds in (1..16).step_by(2) {
         let mut bench = Bench::raised(2).await;
         shrink(&mut bench, Role::Worker);
-        let span = std::time::Duration::from_secs(seconds);
+        let span = Duration::from_secs(seconds);
         let _cut = tokio::time::timeout(span, bench.up()).await;
         let run = bench.up().await;
         assert!(run.is_done(), "after {seconds} s: {}", run.told());
@@ -97,4 +101,111 @@ async fn what_somebody_changed_by_hand_is_put_back() {
       hint: nothing was made yet: mend what is named, then run the same command again
     ");
     assert_eq!(bench.mutations(), before);
+}
+
+/// Somebody moves a VM to another node of the cluster.
+async fn migrate(bench: &Bench, vmid: u32) {
+    let config = bench.client().vm_config("pve", VmId(vmid)).await.unwrap();
+    bench.cause(ProxmoxTrouble::ForeignVm {
+        vmid,
+        name: config.get("name").unwrap().to_owned(),
+        tags: config.get("tags").unwrap().to_owned(),
+        running: true,
+        node: Some("pve2".to_owned()),
+    });
+    for option in ["description", "smbios1"] {
+        let value = config.get(option).map(str::to_owned);
+        bench.cause(ProxmoxTrouble::Edited { vmid, option: option.to_owned(), value });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_of_ours_that_was_moved_is_not_forgotten() {
+    let mut bench = Bench::raised(6).await;
+    migrate(&bench, 431).await;
+    let up = bench.up().await;
+    let down = bench.down().await;
+    let told = format!("{}\n{}", up.told(), down.told());
+    let told = told.replace(&bench.life.incarnation.to_string(), "…");
+    insta::assert_snapshot!(told, @r"
+    platform/preflight (conflict): check the host pve and the addresses: one thing stands in the way
+      finding: number 431 of worker-01: it is taken by VM `blue-worker-01` on pve2, tagged castle, castle-blue, inc-…, ours, but not on pve; bring it back to pve (where it stands now: qm migrate 431 pve), then run the same command again
+      hint: nothing was made yet: mend what is named, then run the same command again
+    platform/strays (conflict): remove VM 431: it is VM `blue-worker-01` on pve2, tagged castle, castle-blue, inc-…, ours, but not on pve
+      hint: bring it back to pve (where it stands now: qm migrate 431 pve), then run the same command again
+    ");
+    assert!(bench.inventory().proxmox.guests.iter().any(|guest| guest.vmid == 431));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_answers_for_a_machine_that_is_switched_off_is_a_ghost() {
+    let mut bench = Bench::raised(7).await;
+    for node in bench.wanted().nodes {
+        bench.client().stop("pve", node.vmid).await.unwrap();
+    }
+    tokio::time::advance(Duration::from_mins(1)).await;
+    bench.host.cause(TalosTrouble::Foreign(bench.wanted().nodes[1].address));
+    let before = bench.mutations();
+    let run = bench.up().await;
+    insta::assert_snapshot!(run.told(), @r"
+    platform/preflight (conflict): check the host pve and the addresses: one thing stands in the way
+      finding: address 192.168.1.214 of worker-01: a Talos machine answers that has a config of another cluster, where nothing of ours runs yet: a ghost of an earlier life?; switch that machine off, or choose another address in the castle file; a router may remember it for some minutes
+      hint: nothing was made yet: mend what is named, then run the same command again
+    ");
+    assert_eq!(bench.mutations(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_the_castle_file_no_longer_names_takes_its_memory() {
+    let mut bench = Bench::raised(8).await;
+    // The cluster hears of a new guest with some delay.
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let named = bench.memory_of_others().await;
+    let worker = bench.spec.nodes.pop().unwrap();
+    let memory = worker.vm().unwrap().memory_mib << 20;
+    assert_eq!((named, bench.memory_of_others().await), (0, memory));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_without_a_config_is_replaced_unless_a_ghost_says_so() {
+    for haunted in [false, true] {
+        let mut bench = Bench::raised(9).await;
+        tokio::time::advance(Duration::from_mins(2)).await;
+        let plane = bench.wanted().nodes[0].clone();
+        if haunted {
+            let elsewhere = "192.168.1.77".parse().unwrap();
+            bench.host.cause(TalosTrouble::WrongAddress(421, elsewhere));
+            haunt(&bench, plane.address).await;
+        }
+        shrink(&mut bench, Role::ControlPlane);
+        let run = bench.up().await;
+        if haunted {
+            assert!(run.told().contains("disks never shrink"), "{}", run.told());
+            assert!(!run.is_done());
+        } else {
+            assert_eq!(run.verb(&vm_id(&plane.name)), "replace");
+            assert!(run.is_done(), "{}", run.told());
+        }
+        let config = bench.client().vm_config("pve", VmId(421)).await.unwrap();
+        assert_eq!(config.disk_gib("scsi0"), Some(if haunted { 40 } else { 20 }));
+    }
+}
+
+/// Somebody's machine in maintenance mode at an address of ours.
+async fn haunt(bench: &Bench, address: Ipv4Addr) {
+    let image = volume(&bench.wanted()).unwrap();
+    let theirs = [
+        ("vmid", "150".to_owned()),
+        ("memory", "2048".to_owned()),
+        ("scsi0", format!("local-lvm:0,import-from={image}")),
+        ("ide2", "local-lvm:cloudinit".to_owned()),
+        ("net0", "virtio,bridge=vmbr0".to_owned()),
+        ("ipconfig0", format!("ip={address}/24,gw=192.168.1.1")),
+        ("boot", "order=scsi0".to_owned()),
+    ];
+    let proxmox = bench.client();
+    proxmox.create_vm("pve", &theirs).await.unwrap();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    proxmox.start("pve", VmId(150)).await.unwrap();
+    tokio::time::advance(Duration::from_mins(1)).await;
 }

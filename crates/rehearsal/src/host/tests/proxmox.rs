@@ -63,7 +63,7 @@ async fn every_call_of_the_client_passes_the_schema() {
     );
     assert!(client.storage_status("pve", "local-lvm").await.unwrap().takes("images"));
     assert_eq!(client.bridges("pve").await.unwrap(), ["vmbr0"]);
-    assert!(client.privileges("/vms/421").await.unwrap().contains("VM.Allocate"));
+    assert!(client.privileges("/vms/421").await.unwrap()["VM.Allocate"]);
 
     register(&host, SCHEMATIC).await;
     let id = host.read(|world| world.sources.schematics().next().unwrap().to_owned());
