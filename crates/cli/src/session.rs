@@ -102,6 +102,9 @@ impl Session<'_> {
                 self.tell(work, EventKind::Surveyed { step: step.clone(), observed, evidence });
             }
         }
+        if direction == Direction::Down {
+            sighted(&work.graph, &survey)?;
+        }
         let known = known(work.root.journals().records());
         let plan = make_plan(direction, &castle, &work.graph, &survey, &known)?;
         self.tell(work, EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() });
@@ -306,6 +309,21 @@ pub(crate) fn make_plan(
 pub(crate) fn known(records: &Records) -> BTreeSet<StepId> {
     let done = |state: &StepState| matches!(state, StepState::Done { .. });
     records.steps.iter().filter(|(_, state)| done(state)).map(|(id, _)| id.clone()).collect()
+}
+
+/// Refuses to raze blindly: without what every removal needs (the credentials) nothing can be removed, and not even be
+/// looked for.
+fn sighted(graph: &Graph, survey: &Survey) -> Result<(), Problem> {
+    for decl in graph.decls().iter().filter(|decl| decl.always) {
+        if let Some(Look::Failed(failure)) = survey.get(&decl.id) {
+            output::talk(&format!(
+                "nothing was removed: without {} castle can not look for what is there",
+                decl.title
+            ));
+            return Err(Problem::failure(failure));
+        }
+    }
+    Ok(())
 }
 
 fn surveyed(look: &Look) -> Option<(String, String)> {

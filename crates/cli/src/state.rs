@@ -78,7 +78,11 @@ pub(crate) fn datacenter(castle: &Castle) -> PathBuf {
 }
 
 /// Whether some of a life was removed and the rest not yet: what is left can not carry a castle any more.
+/// After an `up` nothing is: it would have been refused, so that what is undone went with an earlier life.
 fn half_razed(records: &Records) -> bool {
+    if records.last_run.as_ref().is_some_and(|run| run.direction == Direction::Up) {
+        return false;
+    }
     let razed = |state: &StepState| match state {
         StepState::Undone { .. } => true,
         StepState::Intended { verb, .. } => *verb == Verb::Remove,

@@ -164,7 +164,11 @@ fn standing(group: &Group, block: &Contents, findings: &mut Findings) -> Option<
     let uuids = block.get::<Vec<Located<String>>>("uuids");
     let count = usize::try_from(group.count?).ok()?;
     if let Some(uuids) = uuids.as_ref().filter(|uuids| uuids.value.len() != count) {
-        let title = format!("{} UUIDs for {count} machines", uuids.value.len());
+        let given = uuids.value.len();
+        let title = match given {
+            1 => format!("1 UUID for {count} machines"),
+            _ => format!("{given} UUIDs for {count} machines"),
+        };
         findings.add(
             Finding::error("C0510", title)
                 .at(&uuids.range, "another number than `count`")

@@ -58,7 +58,7 @@ fn layers(plan: &Plan) -> Vec<&LayerName> {
 
 fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
     let mark = if step.unknown { "?" } else { " " };
-    let widest = plan.steps.iter().map(|s| kind(s).chars().count()).max().unwrap_or(0).min(16);
+    let widest = plan.steps.iter().map(|s| kind(s).chars().count()).max().unwrap_or(0).min(24);
     let prefix = format!("  {:<7}{mark} {:<widest$}  ", step.verb, kind(step));
     let tone = match step.verb {
         Verb::Replace | Verb::Remove => Some(Tone::Bad),

@@ -135,6 +135,11 @@ fn give(
             for warning in &shown.warnings {
                 output::talk(&format!("warning: {warning}"));
             }
+            if args.reveal && shown.text.expose().contains("<secret ") {
+                output::talk(
+                    "warning: `<secret KEY>` stands for what only the secret source has: a machine can not be sent this",
+                );
+            }
             (shown.text, None)
         }
     };

@@ -45,6 +45,13 @@ pub(crate) fn run(
 }
 
 async fn read(world: &World, spec: &Spec) -> Result<(String, ImagePin), Problem> {
+    if spec.platform.proxmox().is_none() {
+        let name = &spec.name;
+        return Err(Problem::usage(format!(
+            "castle makes no machine of the castle `{name}` from an image: they stand already, so there is none to pin"
+        ))
+        .hint("nothing was done; pins are for castles of platform \"proxmox\""));
+    }
     output::talk(&format!(
         "reading the image of Talos {} from the image factory to its end; nothing of it is kept",
         spec.talos

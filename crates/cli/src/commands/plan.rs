@@ -7,6 +7,7 @@ use castle_engine::{Graph, Outputs};
 use castle_journal::StateRoot;
 use castle_layers::Credentials;
 use castle_model::plan::Direction;
+use castle_model::{StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use castle_wire::World;
 
@@ -83,10 +84,9 @@ async fn look(
 fn unseen(graph: &Graph, survey: &Survey) -> Exit {
     let mut exit = Exit::Done;
     for (step, look) in survey {
-        let always = graph.decls().iter().any(|decl| decl.id == *step && decl.always);
         let Look::Failed(failure) = look else { continue };
         // Machines that are just booting answer later; that is no failure of the plan.
-        if failure.is_transient() && !always {
+        if failure.is_transient() && !founds(graph, step) {
             continue;
         }
         let problem = Problem::failure(failure);
@@ -94,4 +94,14 @@ fn unseen(graph: &Graph, survey: &Survey) -> Exit {
         exit = problem.exit;
     }
     exit
+}
+
+/// Whether everything else hangs on this look: the secret source, and what is first asked with its credentials.
+fn founds(graph: &Graph, step: &StepId) -> bool {
+    let always = |id: &StepId| graph.decls().iter().any(|decl| decl.id == *id && decl.always);
+    let decl = graph.decls().iter().find(|decl| decl.id == *step);
+    decl.is_some_and(|decl| {
+        let makes_nothing = matches!(decl.undo, UndoKind::Nothing { .. });
+        decl.always || (makes_nothing && decl.needs.iter().all(always))
+    })
 }

@@ -40,6 +40,9 @@ fn text(inventory: &Inventory) -> String {
             inventory.machines.get(&guest.vmid).map(|m| format!(", {m}")).unwrap_or_default();
         format!("{kind} {} {}: {power}{machine} [{}]", guest.vmid, guest.name, guest.tags.join(" "))
     });
+    // Machines that are nobody's VM: they stand already, and only the castle file gave them a number.
+    let guest = |vmid: &u32| inventory.proxmox.guests.iter().any(|guest| guest.vmid == *vmid);
+    let standing = inventory.machines.iter().filter(|(vmid, _)| !guest(vmid));
     let nodes = inventory
         .nodes
         .iter()
@@ -52,6 +55,7 @@ fn text(inventory: &Inventory) -> String {
         }
     };
     part("guests", guests.collect());
+    part("machines that stand already", standing.map(|(_, machine)| machine.clone()).collect());
     part("disks", inventory.proxmox.volumes.clone());
     part("image files", inventory.proxmox.files.clone());
     part("tasks still running", inventory.proxmox.running_tasks.clone());

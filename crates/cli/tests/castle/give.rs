@@ -80,8 +80,10 @@ fn a_machine_config_is_redacted_unless_somebody_asks() {
     assert!(!elsewhere.folder().join("state").exists());
     let registry = "machine {\n registry \"docker.io\" {\n username = secret(\"WHO\")\n password = secret(\"HOW\")\n }\n }\n  deadlines {";
     elsewhere.write("castle.hcl", &example("blue").replacen("deadlines {", registry, 1));
-    let shown = elsewhere.run(&words).ends(0).out;
+    let said = elsewhere.run(&words).ends(0);
+    let shown = &said.out;
     assert!(shown.contains("<secret WHO>") && shown.contains("<secret HOW>"), "{shown}");
+    assert!(said.err.contains("warning: `<secret KEY>` stands for"), "{}", said.err);
     elsewhere.write("secrets.yaml", "cluster: {id: hunter2}");
     let said = elsewhere.run(&words).ends(1);
     assert!(
@@ -111,6 +113,22 @@ fn an_image_is_unverified_until_it_is_pinned() {
     let said = castle.run(&["lock", "--images", "--check"]).ends(1);
     assert!(said.err.contains("is not the one that castle.lock pins"), "{}", said.err);
     castle.run(&["lock"]).ends(2);
+}
+
+#[test]
+fn a_second_life_that_failed_before_its_first_vm_goes_on() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["down", "--yes"]).ends(0);
+    castle.run(&["lock", "--images"]).ends(0);
+    let path = castle.datacenter().join("castle.lock");
+    let right = std::fs::read_to_string(&path).unwrap();
+    let digest = right.split("\"sha256\": \"").nth(1).unwrap()[..64].to_owned();
+    std::fs::write(&path, right.replace(&digest, &"0".repeat(64))).unwrap();
+    let said = castle.run(&["up"]).ends(1);
+    assert!(said.out.contains("checksum mismatch"), "{}", said.out);
+    std::fs::write(&path, right).unwrap();
+    castle.run(&["up"]).ends(0);
 }
 
 #[test]

@@ -127,6 +127,9 @@ fn untrusted(castle: &Context, text: &str, datacenter: &Datacenter, run: &dyn Fn
     let line = said.err.split_once("fingerprint = \"").unwrap_or_default().1;
     let line = line.replace(':', "").to_lowercase();
     assert!(line.starts_with(&datacenter.fingerprint), "{}", said.err);
+    castle.write("silent.hcl", &text.replacen("https://pve.lan:8006", "https://pve.lan:1", 1));
+    let said = run(&["-f", "silent.hcl", "plan"]).ends(1);
+    assert!(said.err.contains("platform/inventory could not be looked at"), "{}", said.err);
 }
 
 /// The rehearsal's servers on real sockets, on a thread of their own.

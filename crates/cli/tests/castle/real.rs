@@ -69,6 +69,31 @@ fn the_first_line_says_who_is_spoken_to_and_a_failure_names_what_did_not_answer(
 }
 
 #[test]
+fn nothing_is_razed_blindly() {
+    let castle = Context::new();
+    castle.write("castle.hcl", &deaf());
+    let machines = example("machines").replace("https://eu.infisical.com", "https://127.0.0.1:1");
+    castle.write(
+        "iron.hcl",
+        &machines.replace("machine {", "deadlines { read = \"1s\" }\n  machine {"),
+    );
+    castle.write(
+        "patches/sysctls.yaml",
+        include_str!("../../../../examples/machines/patches/sysctls.yaml"),
+    );
+    // Machines whose keys can not be read are not gone: their keys would be removed next.
+    let iron = ["-f", "iron.hcl", "down", "--yes"];
+    for words in [&["down"][..], &["down", "--yes"], &iron] {
+        let said = with_credentials(&castle, words).ends(1);
+        assert!(said.err.contains("nothing was removed: without secrets from"), "{}", said.err);
+        assert!(said.err.contains("127.0.0.1:1: Connection refused"), "{}", said.err);
+        assert!(!said.err.contains("remove VM") && said.out.is_empty(), "{}{}", said.err, said.out);
+    }
+    let state = castle.folder().join("state/castle/blue");
+    assert!(!state.join("run.journal").exists(), "no run was begun");
+}
+
+#[test]
 fn a_name_that_nobody_knows_is_not_asked_for_again_and_again() {
     let castle = Context::new();
     // Names below `invalid` never exist (RFC 2606), whatever the network.

@@ -85,7 +85,15 @@ fn machines_that_stand_already_become_a_castle_and_are_reset() {
     assert_eq!(castle.run(&["rehearse", "up"]).ends(0).changes(), 0);
     let config = castle.run(&["rehearse", "machineconfig", "worker-01"]).ends(0);
     assert!(config.out.contains("vm.max_map_count"), "{}", config.out);
+    let lock = castle.run(&["rehearse", "lock", "--images"]).ends(2);
+    assert!(lock.err.contains("they stand already"), "{}", lock.err);
+    let standing = |state: &str| {
+        let seen = castle.run(&["rehearse", "inventory"]).ends(0).out;
+        assert_eq!(seen.matches(state).count(), 3, "{seen}");
+    };
+    standing("(configured)");
     castle.run(&["rehearse", "down", "--yes"]).ends(0);
+    standing("(maintenance)");
     castle.run(&["rehearse", "up"]).ends(0);
 }
 

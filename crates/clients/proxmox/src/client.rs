@@ -107,6 +107,10 @@ impl ProxmoxError {
                 "compare `endpoint` with the address of the Proxmox host; its API listens on port 8006",
             ),
             Self::Answer { status, text } => catalogue::failure(status.as_u16(), text, what),
+            Self::Malformed { .. } => Failure::new(self.class(), what, chain(self)).hint(
+                "is it Proxmox that answers? Compare `endpoint` with the address of the host; if it is right, please report this \
+                 with the version of Proxmox VE",
+            ),
             _ => Failure::new(self.class(), what, chain(self)),
         }
     }

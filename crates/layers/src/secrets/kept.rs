@@ -32,7 +32,7 @@ pub async fn kept(spec: &Arc<Spec>, world: &World, identity: Credentials) -> Res
         let why = format!("there is no {BUNDLE_KEY}: the castle was not raised yet, or is gone");
         return Err(Failure::new(Class::Gone, what, why)
             .evidence(vault.place_words())
-            .hint("raise it with `castle up`, or give the secrets by --bundle FILE"));
+            .hint("raise the castle first (`up`), or give the secrets by --bundle FILE"));
     };
     escrowed_incarnation(&spec.name, &entry.value).map_err(|why| {
         Failure::new(Class::Conflict, what, why)

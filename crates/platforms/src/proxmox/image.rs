@@ -164,6 +164,14 @@ impl Image {
     }
 }
 
+/// What the factory gave is not what is pinned. Proxmox kept nothing of it.
+fn refused(what: &str, why: String) -> Failure {
+    Failure::new(Class::Conflict, what, why).hint(
+        "the factory gave other content than castle.lock pins, and nothing of it was kept: find out why (`castle lock --images \
+         --check` shows both); only if castle.lock is wrong, `castle lock --images` pins it anew",
+    )
+}
+
 #[async_trait]
 impl Step for Image {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
@@ -214,9 +222,12 @@ impl Step for Image {
             // Another download of the same file was faster; the gate looks whether it is there.
             Err(failure) if failure.class == Class::Conflict => acted.change = Change::Unchanged,
             Err(failure) if failure.why.contains("checksum mismatch") => {
-                return Err(self
-                    .other(failure.why)?
-                    .evidence(failure.evidence.unwrap_or_default()));
+                let told = if there.is_some() {
+                    self.other(failure.why)?
+                } else {
+                    refused(&what, failure.why)
+                };
+                return Err(told.evidence(failure.evidence.unwrap_or_default()));
             }
             Err(failure) => return Err(failure),
             Ok(()) => {}

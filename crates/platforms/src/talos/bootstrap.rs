@@ -226,7 +226,8 @@ fn trace(node: &NodeSpec, seen: &Seen) -> Trace {
 }
 
 fn runs_on(node: &NodeSpec, members: usize) -> String {
-    format!("etcd runs on {}, {members} members", node.name)
+    let plural = if members == 1 { "" } else { "s" };
+    format!("etcd runs on {}, {members} member{plural}", node.name)
 }
 
 #[async_trait]

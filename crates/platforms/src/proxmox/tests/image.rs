@@ -53,6 +53,8 @@ async fn an_image_with_another_content_is_never_used() {
     }
     let run = bench.up().await;
     assert!(run.told().contains("checksum mismatch"), "{}", run.told());
+    assert!(!run.told().contains("pvesm free"), "there is nothing to remove: {}", run.told());
+    assert!(run.told().contains("castle lock --images --check"), "{}", run.told());
     assert_eq!(bench.inventory().proxmox.guests, []);
     assert_eq!(bench.inventory().proxmox.files, [""; 0]);
     bench.spec.lock = good;
