@@ -63,12 +63,12 @@ pub(crate) struct Vault {
 }
 
 impl Vault {
-    fn new(spec: &Arc<Spec>, world: &World, credentials: Credentials) -> Self {
+    pub(crate) fn new(spec: &Arc<Spec>, world: &World, credentials: Credentials) -> Self {
         let (spec, world) = (spec.clone(), world.clone());
         Self { spec, world, credentials, client: OnceLock::new(), project: OnceLock::new() }
     }
 
-    fn client(&self) -> Result<&Infisical, Failure> {
+    pub(crate) fn client(&self) -> Result<&Infisical, Failure> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -78,7 +78,7 @@ impl Vault {
     }
 
     /// The castle's folder; the project's id is asked for once.
-    async fn place(&self) -> Result<Place, Failure> {
+    pub(crate) async fn place(&self) -> Result<Place, Failure> {
         let secrets = &self.spec.secrets;
         let project = if let Some(project) = self.project.get() {
             project.clone()

@@ -5,7 +5,7 @@
 //! over before: an image is downloaded before a disk is imported from it, a machine boots after it got power, etcd takes
 //! one learner at a time. What castle needs beyond that is its own doing, and a benchmark compares the two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::durations::{Draw, Process};
 
@@ -18,6 +18,8 @@ pub enum From {
     First,
     /// Every earlier one, of whatever machine: they go one after the other.
     Each,
+    /// Every earlier one of a machine that is to run etcd.
+    ControlPlanes,
 }
 
 /// An edge: the process can not begin before another is over.
@@ -38,6 +40,9 @@ pub const EDGES: &[Edge] = &[
     (Process::EtcdPull, From::Same, Process::Runtime),
     (Process::Kubelet, From::Same, Process::Runtime),
     (Process::EtcdBootstrap, From::Same, Process::EtcdPull),
+    // The one edge that safety adds to physics: nobody begins an etcd before every control plane has said that it has
+    // none, over an API that proves who it is.
+    (Process::EtcdBootstrap, From::ControlPlanes, Process::ListenerSwap),
     (Process::EtcdJoin, From::Same, Process::EtcdPull),
     (Process::EtcdJoin, From::First, Process::EtcdBootstrap),
     (Process::EtcdJoin, From::Each, Process::EtcdPromotion),
@@ -50,11 +55,18 @@ pub const EDGES: &[Edge] = &[
     (Process::Register, From::First, Process::ApiServer),
     (Process::NodeNetwork, From::Same, Process::Register),
     (Process::NodeReady, From::Same, Process::NodeNetwork),
+    (Process::AddonPull, From::Same, Process::NodeReady),
+    (Process::AddonStart, From::Same, Process::AddonPull),
 ];
 
 /// What the platform is made for: chains that end elsewhere keep nobody waiting.
-pub const GOALS: &[Process] =
-    &[Process::EtcdPromotion, Process::Election, Process::ApiServer, Process::NodeReady];
+pub const GOALS: &[Process] = &[
+    Process::EtcdPromotion,
+    Process::Election,
+    Process::ApiServer,
+    Process::NodeReady,
+    Process::AddonStart,
+];
 
 /// The bound, and the chain of draws that makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +84,8 @@ pub struct Critical {
 pub fn longest(draws: &[Draw], since: u64, names: &BTreeMap<String, String>) -> Critical {
     let draws: Vec<&Draw> = draws.iter().filter(|draw| draw.begun_at >= since).collect();
     let subject = |draw: &Draw| names.get(&draw.subject).unwrap_or(&draw.subject).clone();
+    let pulls = draws.iter().filter(|draw| draw.what == Process::EtcdPull);
+    let voters: BTreeSet<String> = pulls.map(|draw| subject(draw)).collect();
     // When each could be over at the earliest, and which one before it decides that.
     let mut over: Vec<(u64, Option<usize>)> = Vec::new();
     for (index, draw) in draws.iter().enumerate() {
@@ -82,6 +96,9 @@ pub fn longest(draws: &[Draw], since: u64, names: &BTreeMap<String, String>) -> 
                 From::Same => earlier.rfind(|other| subject(draws[*other]) == subject(draw)),
                 From::First => earlier.min_by_key(|other| over[*other].0),
                 From::Each => earlier.max_by_key(|other| over[*other].0),
+                From::ControlPlanes => earlier
+                    .filter(|other| voters.contains(&subject(draws[*other])))
+                    .max_by_key(|other| over[*other].0),
             };
             if let Some(other) = decisive.filter(|other| over[*other].0 > begin.0) {
                 begin = (over[other].0, Some(other));
@@ -140,6 +157,20 @@ mod tests {
         assert_eq!(found.ms, 10_006);
         let chain: Vec<&str> = found.chain.iter().map(|draw| draw.what.name()).collect();
         assert_eq!(chain[..4], ["image-download", "vm-create", "vm-start", "boot"]);
+    }
+
+    #[test]
+    fn etcd_begins_when_every_control_plane_has_answered() {
+        let draws = [
+            draw(Process::ListenerSwap, "421", 0, 1000),
+            draw(Process::ListenerSwap, "422", 0, 7000),
+            draw(Process::ListenerSwap, "431", 0, 9000),
+            draw(Process::EtcdPull, "421", 0, 100),
+            draw(Process::EtcdPull, "422", 0, 100),
+            draw(Process::EtcdBootstrap, "421", 0, 2000),
+            draw(Process::Election, "1", 0, 1000),
+        ];
+        assert_eq!(longest(&draws, 0, &BTreeMap::new()).ms, 10_000, "a worker is not waited for");
     }
 
     #[test]

@@ -82,6 +82,10 @@ pub enum Process {
     NodeNetwork,
     /// From the node's network to Ready.
     NodeReady,
+    /// The image of what Talos runs in the cluster: CoreDNS.
+    AddonPull,
+    /// Its start, until it is ready.
+    AddonStart,
     /// A machine says goodbye: pods stopped, etcd and discovery left, partitions wiped.
     Reset,
 }
@@ -123,6 +127,8 @@ pub const TABLE: &[(Process, &str, Span)] = &[
     (Process::Register, "register", (500, 1500, 4000)),
     (Process::NodeNetwork, "node-network", (5000, 12_000, 30_000)),
     (Process::NodeReady, "node-ready", (2000, 6000, 12_000)),
+    (Process::AddonPull, "addon-pull", (500, 1500, 4000)),
+    (Process::AddonStart, "addon-start", (1000, 2000, 4000)),
     (Process::Reset, "reset", (3000, 6000, 12_000)),
 ];
 

@@ -164,6 +164,7 @@ pub struct Connector {
     dialer: Arc<dyn Dialer>,
     config: Arc<ClientConfig>,
     deadline: Duration,
+    dial_deadline: Option<Duration>,
     target: Option<(String, u16)>,
     name: Option<String>,
     end: EndRecord,
@@ -177,6 +178,7 @@ impl Connector {
             dialer,
             config,
             deadline: CONNECT_DEADLINE,
+            dial_deadline: None,
             target: None,
             name: None,
             end: EndRecord::default(),
@@ -187,6 +189,13 @@ impl Connector {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Sets how long dialling alone may take, where that is known to be short.
+    #[must_use]
+    pub fn dial_deadline(mut self, deadline: Duration) -> Self {
+        self.dial_deadline = Some(deadline);
         self
     }
 
@@ -230,8 +239,9 @@ impl Connector {
         let target = format!("{host}:{port}");
         let after = self.deadline;
         let begin = tokio::time::Instant::now();
-        let stream = match timeout(after, self.dialer.dial(host, port)).await {
-            Err(_) => return Err(ConnectError::DialDeadline { target, after }),
+        let dial = self.dial_deadline.unwrap_or(after).min(after);
+        let stream = match timeout(dial, self.dialer.dial(host, port)).await {
+            Err(_) => return Err(ConnectError::DialDeadline { target, after: dial }),
             Ok(Err(error)) => {
                 return Err(ConnectError::Dial { target, source: Arc::new(error) });
             }

@@ -227,6 +227,11 @@ async fn any_certificate_is_recorded_where_that_is_asked_for() {
     let verify = Verify::RecordOnly(recorded.clone());
     assert!(call(server, &verify, TODAY, None).await.is_ok());
     assert_eq!(recorded.fingerprint(), Some(leaf));
+    // Made anew, the connection must not end at another machine.
+    let other = self::server(Manner::Answers, false);
+    let error = call(other, &verify, TODAY, None).await.unwrap_err();
+    assert_eq!((error.sent(), error.class()), (Sent::No, Class::Denied), "{error:?}");
+    assert_eq!(recorded.fingerprint(), Some(leaf));
 }
 
 #[tokio::test(start_paused = true)]

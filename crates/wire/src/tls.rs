@@ -74,7 +74,7 @@ pub enum Verify {
     Authority(String),
     /// It must be exactly this certificate. Chain, name and validity do not matter then: the pin says it all.
     Fingerprint(Fingerprint),
-    /// Any certificate, which is recorded. Only for machines that have no identity yet (Talos in maintenance mode);
+    /// Any certificate, which is recorded; from then on that one alone. Only for machines that have no identity yet (Talos in maintenance mode);
     /// the handshake's signature is still checked, so the recorded certificate is that of the machine that answered.
     RecordOnly(Arc<Recorded>),
 }
@@ -93,26 +93,28 @@ impl Verify {
     }
 }
 
-/// The certificate that a server showed where any is accepted.
+/// The certificate that a server showed first, where any is accepted.
 #[derive(Debug, Default)]
 pub struct Recorded(Mutex<Option<CertificateDer<'static>>>);
 
 impl Recorded {
-    /// The last certificate shown, if there was one.
+    /// The certificate, if one was shown yet.
     #[must_use]
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The fingerprint of the last certificate shown, if there was one.
+    /// Its fingerprint, if one was shown yet.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.certificate().map(|der| fingerprint(&der))
     }
 
-    pub(crate) fn note(&self, certificate: &CertificateDer<'_>) {
+    /// Notes the first certificate, and gives the one that is noted: a connection that is made anew must not end at
+    /// another machine than the one that was looked at.
+    pub(crate) fn note(&self, certificate: &CertificateDer<'_>) -> Fingerprint {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(certificate.clone().into_owned());
+        fingerprint(place.get_or_insert_with(|| certificate.clone().into_owned()))
     }
 }
 

@@ -204,7 +204,7 @@ pub(crate) struct ByLeaf {
 enum LeafRule {
     /// Only this one.
     Pinned(Fingerprint),
-    /// Any, and it is noted.
+    /// Any, and it is noted; then only this one.
     Noted(Arc<Recorded>),
 }
 
@@ -227,15 +227,14 @@ impl ServerCertVerifier for ByLeaf {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match &self.rule {
+        let wanted = match &self.rule {
             LeafRule::Noted(place) => place.note(end_entity),
-            LeafRule::Pinned(wanted) => {
-                let seen = fingerprint(end_entity);
-                if seen != *wanted {
-                    let mismatch = Arc::new(PinMismatch { wanted: *wanted, seen });
-                    return Err(CertificateError::Other(OtherError(mismatch)).into());
-                }
-            }
+            LeafRule::Pinned(wanted) => *wanted,
+        };
+        let seen = fingerprint(end_entity);
+        if seen != wanted {
+            let mismatch = Arc::new(PinMismatch { wanted, seen });
+            return Err(CertificateError::Other(OtherError(mismatch)).into());
         }
         Ok(ServerCertVerified::assertion())
     }

@@ -18,8 +18,9 @@ use crate::config::kubernetes_endpoint;
 /// How long the certificates are valid: a year, as `talosctl` gives them.
 const LIFE: Duration = Duration::from_hours(8760);
 
-/// How far back Kubernetes' certificate begins, for clocks that lag.
-const LEEWAY_MS: u64 = 10_000;
+/// How far back the certificates begin: they are used at once, by machines whose clock may lag behind ours, and one
+/// that finds them not valid yet would look like a machine of somebody else.
+const LEEWAY_MS: u64 = 300_000;
 
 /// What opens Talos' API on every machine of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl TalosAccess {
             common_name: None,
             organization: "os:admin",
             key_usages: &[KeyUsagePurpose::DigitalSignature],
-            from: clock.now(),
+            from: Moment(clock.now().0.saturating_sub(LEEWAY_MS)),
             life: LIFE,
         };
         let leaf = bundle.os.issue("Talos administrator", &subject, entropy)?;
@@ -180,6 +181,20 @@ mod tests {
             ("O=system:masters, CN=admin".to_owned(), vec![true, false, false])
         );
         assert!(!format!("{talos:?} {kube:?}").contains("PRIVATE KEY"));
+    }
+
+    #[test]
+    fn a_machine_whose_clock_lags_takes_the_certificates_too() {
+        let entropy = TestEntropy::new(3);
+        let bundle = Bundle::generate(&entropy, &FixedClock).unwrap();
+        let talos = TalosAccess::issue(&bundle, &entropy, &FixedClock).unwrap();
+        let kube = KubeAccess::issue(&spec(), &bundle, &entropy, &FixedClock).unwrap();
+        for certificate in [talos.certificate, kube.certificate] {
+            let der = decode("test", &certificate).unwrap();
+            let (_, leaf) = X509Certificate::from_der(&der).unwrap();
+            let begins = u64::try_from(leaf.validity().not_before.timestamp()).unwrap();
+            assert_eq!(FixedClock.now().0 / 1000 - begins, 300);
+        }
     }
 
     #[test]

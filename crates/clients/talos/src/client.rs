@@ -30,6 +30,10 @@ pub const PORT: u16 = 50_000;
 /// sooner it is asked again, the sooner it is seen.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 
+/// How long a machine may take to accept a connection. Whoever is there answers at once; one that is just booting is
+/// met sooner by a new attempt than by the system's own, which waits for a second and longer.
+const DIAL_DEADLINE: Duration = Duration::from_millis(500);
+
 /// How long one call may take, unless the caller says otherwise.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -85,7 +89,9 @@ impl Talos {
     ) -> Result<Self, TalosError> {
         let config = client_config(verify, identity, world.clock.clone(), &[b"h2"])
             .map_err(|source| TalosError::Tls { address, source })?;
-        let connector = Connector::new(world.dialer.clone(), config).deadline(CONNECT_DEADLINE);
+        let connector = Connector::new(world.dialer.clone(), config)
+            .deadline(CONNECT_DEADLINE)
+            .dial_deadline(DIAL_DEADLINE);
         let ends = connector.ends();
         let uri = format!("https://{address}:{PORT}");
         let broken = |error: &tonic::transport::Error| connect_error(address, error);

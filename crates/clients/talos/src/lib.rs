@@ -25,7 +25,7 @@ pub use access::{KubeAccess, TalosAccess};
 pub use authority::{Authority, KeyError};
 pub use bundle::{Bundle, BundleError};
 pub use client::Talos;
-pub use config::birth::{BirthMark, birth_differences};
+pub use config::birth::BirthMark;
 pub use config::redact::redacted;
 pub use config::{
     Contract, MachineConfig, Secrets, kubernetes_endpoint, machine_config, without_secrets,

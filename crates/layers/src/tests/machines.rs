@@ -117,6 +117,30 @@ fn a_machine_that_cannot_be_reached_is_left_over_with_the_keys_that_open_it() {
 }
 
 #[test]
+fn machines_whose_keys_are_lost_are_not_called_gone() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let mut rehearsal = Rehearsal::open(standing(1, 1), 3);
+        done(&rehearsal.up().await);
+        let vault =
+            secrets::Vault::new(&rehearsal.spec, &rehearsal.host.world(), rehearsal.identity());
+        let place = vault.place().await.unwrap();
+        vault.client().unwrap().remove(&place, secrets::escrow::BUNDLE_KEY).await.unwrap();
+        let before = rehearsal.host.mutations().get("talos").copied();
+        let report = rehearsal.up().await;
+        let failure = &report.failures[&castle_platforms::ids::secrets_escrow()];
+        assert!(failure.why.contains("no Talos secrets are kept"), "{failure:?}");
+        let report = rehearsal.down().await;
+        assert_eq!(report.outcome, RunOutcome::Failed);
+        let failed: Vec<String> = report.failures.keys().map(ToString::to_string).collect();
+        assert_eq!(failed[..1], ["platform/machine/worker-01"], "{:#?}", report.failures);
+        let (_, failure) = report.failures.first_key_value().unwrap();
+        assert!(failure.why.contains("are kept no more"), "{failure:?}");
+        assert_eq!(rehearsal.host.mutations().get("talos").copied(), before);
+    });
+}
+
+#[test]
 fn machines_of_somebody_else_are_never_touched() {
     let runtime = runtime().unwrap();
     runtime.block_on(async {

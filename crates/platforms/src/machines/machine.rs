@@ -66,6 +66,25 @@ impl Machine {
         Ok(true)
     }
 
+    /// Looks at the machine when no secrets are kept. One that we took and that has a config may still be ours, and
+    /// nobody can open it any more: that is no castle that is gone.
+    async fn without_keys(&self, cx: &Context) -> Result<(), Failure> {
+        if Identity::recorded(cx.state().outputs()).is_none() {
+            return Ok(());
+        }
+        let why = match Presence::look(&self.realm.world, self.node.address, None).await {
+            Presence::Maintenance(_) => return Ok(()),
+            Presence::Ours(_) | Presence::Foreign { .. } => "it has a config",
+            Presence::Silent { .. } => "it does not answer",
+        };
+        Err(Failure::new(
+            Class::Gone,
+            format!("see whether {} at {} is given back", self.node.name, self.node.address),
+            format!("{why}, and the Talos secrets of this castle, which open it, are kept no more"),
+        )
+        .hint("put an earlier version of the secrets back and run `castle down` again, or reset the machine at its console"))
+    }
+
     /// The machine, if it has our config and is the one that we know.
     async fn ours(&self, cx: &Context) -> Result<Option<(Talos, Identity)>, Failure> {
         let talos = match self.realm.look(cx, self.node.address).await? {
@@ -132,8 +151,7 @@ impl Step for Machine {
 
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         if !self.take_up_life(cx)? {
-            // Nothing of this castle can be proven to be there without its secrets.
-            return Ok(None);
+            return self.without_keys(cx).await.map(|()| None);
         }
         let found = self.ours(cx).await?;
         Ok(found.map(|(_, seen)| {

@@ -238,14 +238,22 @@ impl Step for Bootstrap {
         }
         let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
         if cx.state().outputs().get(LIFE_OUTPUT) == Some(&life) {
-            // It ran once: its data is on the disks, and a second beginning would split the brain.
+            match course(&self.traces(cx).await?) {
+                // The machines were just switched on: nothing is begun, and the gate waits for what lies there.
+                Course::Adopt(words) => {
+                    return Ok(Observed::wrong(format!("{words}, but it does not run")));
+                }
+                Course::Wait(unknown) => return Err(self.undecided(&unknown)?),
+                Course::Begin => {}
+            }
+            // It ran once and nothing is left of it: who begins anew gives all of the castle's data up.
             return Err(Failure::new(
                 Class::Conflict,
                 self.what()?,
-                "etcd was bootstrapped before and runs nowhere now; it is never bootstrapped twice",
+                "etcd was bootstrapped before, and every control plane is empty now; it is never bootstrapped twice",
             )
             .hint(
-                "bring the control planes up again and run `castle up` once more, or raze the castle with `castle down`",
+                "the data of the castle were on disks that are gone: raze it with `castle down`, then raise it anew and restore your backups",
             ));
         }
         Ok(Observed::Absent)

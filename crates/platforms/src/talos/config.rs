@@ -8,16 +8,17 @@ use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::{NodeSpec, Role, SecretRef};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_talos::{MachineConfig, Presence, Talos, machine_config};
+use sha2::{Digest as _, Sha256};
 
 use super::Realm;
-use super::difference::{Differences, differences, recipe};
+use super::difference::{Differences, differences};
 use super::evidence::Gate;
 use crate::cluster::few;
 use crate::handed::{LIFE, SECRETS};
 use crate::proxmox::image::schematic;
 
-/// The journaled output that says what the machine's config was made from.
-const MADE_FROM: &str = "made-from";
+/// The journaled output that says which config the machine was given.
+const GIVEN: &str = "config-digest";
 
 /// The step of one node.
 pub(super) struct Config {
@@ -49,9 +50,11 @@ impl Config {
         machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)
     }
 
-    fn recipe(&self, cx: &Context) -> Result<String, Failure> {
-        let life = cx.outputs().get(&LIFE)?;
-        Ok(recipe(self.realm.spec(), &self.node, &life.bundle.cluster_id))
+    /// A short digest of the wanted config, to be journaled: while it stays, nobody has to be asked. The keys of the
+    /// cluster are part of the config, so nothing of it can be found out by trial.
+    fn digest(&self, cx: &Context) -> Result<String, Failure> {
+        let text = self.wanted(cx)?.text;
+        Ok(hex::encode(&Sha256::digest(text.expose())[..8]))
     }
 
     /// Sends the first config, after a last look at whom it goes to.
@@ -69,7 +72,7 @@ impl Config {
         }
         let mut acted = Acted::of(Change::Created)
             .with("applied", applied.details)
-            .with(MADE_FROM, self.recipe(cx)?);
+            .with(GIVEN, self.digest(cx)?);
         if let Some(print) = talos.console_fingerprint() {
             acted = acted.with("maintenance-fingerprint", print);
         }
@@ -85,7 +88,7 @@ impl Config {
         }
         let found = self.compare(cx, talos).await?;
         if found.others.is_empty() {
-            return Ok(Acted::of(Change::Unchanged).with(MADE_FROM, self.recipe(cx)?));
+            return Ok(Acted::of(Change::Unchanged).with(GIVEN, self.digest(cx)?));
         }
         let wanted = self.wanted(cx)?.text;
         let tried = talos.try_config(&wanted).await.map_err(|error| self.failed(&error))?;
@@ -98,7 +101,7 @@ impl Config {
         let applied = talos.apply(&wanted).await.map_err(|error| self.failed(&error))?;
         Ok(Acted::of(Change::Updated)
             .with("applied", applied.details)
-            .with(MADE_FROM, self.recipe(cx)?))
+            .with(GIVEN, self.digest(cx)?))
     }
 
     /// In what the machine's config differs from the wanted one. What needs a new birth is refused here.
@@ -132,7 +135,7 @@ impl Config {
                 self.node.name
             ));
         }
-        if cx.state().outputs().get(MADE_FROM) == Some(&self.recipe(cx)?) {
+        if cx.state().outputs().get(GIVEN) == Some(&self.digest(cx)?) {
             return Ok(Observed::right(evidence));
         }
         let found = self.compare(cx, talos).await?;
@@ -183,6 +186,14 @@ impl Config {
         Ok(None)
     }
 
+    /// What the first proof still misses; a machine that was proven before is not asked again.
+    async fn unsettled(&self, cx: &Context, talos: &Talos) -> Result<Option<String>, Failure> {
+        if cx.state().outputs().contains_key(GIVEN) {
+            return Ok(None);
+        }
+        self.settled(talos).await
+    }
+
     async fn look(&self, cx: &Context) -> Result<Verdict, Failure> {
         match self.realm.look(cx, self.node.address).await? {
             Presence::Ours(talos) => match self.proven(cx, &talos).await? {
@@ -207,7 +218,10 @@ impl Step for Config {
             Presence::Foreign { why } => return Ok(Observed::Foreign { owner: why }),
             Presence::Silent { why } => why,
             Presence::Ours(talos) => match self.proven(cx, &talos).await? {
-                Verdict::Ready(evidence) => return self.judged(cx, &talos, evidence).await,
+                Verdict::Ready(evidence) => match self.unsettled(cx, &talos).await? {
+                    None => return self.judged(cx, &talos, evidence).await,
+                    Some(missing) => missing,
+                },
                 Verdict::Failed(failure) => return Err(failure),
                 Verdict::Waiting(why) => why,
             },

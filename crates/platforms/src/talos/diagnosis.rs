@@ -261,7 +261,7 @@ fn silence(nodes: &[NodeEvidence]) -> Option<Finding> {
     let named = names(nodes.iter().filter(unexplained))?;
     Some(Finding::new(
         format!("nothing answers at the address of {named}"),
-        "look at the console of the machine: it does not boot, it has another address (a DHCP server, or cloud-init that was not read), or it is in another network (bridge, VLAN)",
+        "look at the console of the machine: it does not boot, it has another address (a DHCP server, or cloud-init that was not read), it is in another network (bridge, VLAN), or it has its config and waits for the right time before it listens (`ntp`)",
     ))
 }
 

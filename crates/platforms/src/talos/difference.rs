@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use castle_model::spec::NodeSpec;
-use castle_model::{Secret, Spec};
+use castle_model::Secret;
 use castle_talos::BirthMark;
 use serde::Deserialize as _;
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use serde_json::Value;
 
 /// What differs, sorted by what can be done about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,23 +16,6 @@ pub(super) struct Differences {
     pub(super) versions: Vec<String>,
     /// Can be sent.
     pub(super) others: Vec<String>,
-}
-
-/// A short digest of everything that a machine's config is made from, to be journaled: while it stays, so does the
-/// config, and nobody has to be asked.
-pub(super) fn recipe(spec: &Spec, node: &NodeSpec, cluster: &str) -> String {
-    let made_from = json!([
-        env!("CARGO_PKG_VERSION"),
-        spec.name,
-        spec.talos,
-        spec.kubernetes,
-        spec.platform,
-        spec.network,
-        spec.machine,
-        node,
-        cluster,
-    ]);
-    hex::encode(&Sha256::digest(made_from.to_string())[..8])
 }
 
 /// Compares two configs.

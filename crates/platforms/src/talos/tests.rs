@@ -30,6 +30,8 @@ struct Bench {
     host: Arc<Host>,
     spec: Arc<Spec>,
     life: Life,
+    /// Values of secrets that the castle file refers to, beyond the platform's own.
+    values: BTreeMap<String, Secret>,
     disk: MemoryDisk,
     runs: u32,
     /// What a person was told on the way of the last run.
@@ -69,22 +71,18 @@ impl Bench {
             Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         host.spawn_driver();
         let life = Life::begin(&host.world()).unwrap();
-        Self {
-            host,
-            spec: Arc::new(spec),
-            life,
-            disk: MemoryDisk::new(),
-            runs: 0,
-            notices: Vec::new(),
-        }
+        let (values, disk) = (BTreeMap::new(), MemoryDisk::new());
+        let (spec, notices) = (Arc::new(spec), Vec::new());
+        Self { host, spec, life, values, disk, runs: 0, notices }
     }
 
     fn graph(&self) -> Graph {
         let (id, secret) = self.token();
-        let values = SecretValues(BTreeMap::from([
+        let mut values = SecretValues(BTreeMap::from([
             ("PROXMOX_TOKEN_ID".to_owned(), id),
             ("PROXMOX_TOKEN_SECRET".to_owned(), secret),
         ]));
+        values.0.extend(self.values.clone());
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
             let decl = StepDecl::new(step, "given", "read");

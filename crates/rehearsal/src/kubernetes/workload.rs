@@ -7,13 +7,13 @@ use super::kinds::condition;
 use super::store::{key, parts};
 use super::write::uuid;
 use super::{Kubernetes, Span, Work, set_condition};
+use crate::durations::Process;
 use crate::turn::Turn;
 
 /// How long the images of a workload take to pull and its containers to be ready, by namespace and name.
 const TIMES: &[(&str, &str, Span, Span)] = &[
     ("kube-system", "kube-flannel", (100, 200, 400), (500, 1_000, 2_000)),
     ("kube-system", "kube-proxy", (500, 1_000, 3_000), (500, 1_000, 2_000)),
-    ("kube-system", "coredns", (500, 1_500, 4_000), (1_000, 2_000, 4_000)),
     ("external-secrets", "", (2_000, 6_000, 15_000), (4_000, 8_000, 15_000)),
     ("metallb-system", "", (2_000, 6_000, 15_000), (3_000, 6_000, 10_000)),
     ("longhorn-system", "longhorn-manager", (10_000, 25_000, 60_000), (6_000, 12_000, 25_000)),
@@ -140,7 +140,12 @@ impl Kubernetes {
             if able && pod["status"]["startTime"].is_null() {
                 self.store.change(&place, |pod| pod["status"]["startTime"] = stamp.clone().into());
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                self.later(turn, times(workload).0, Work::PodStarted { key: place, uid });
+                let work = Work::PodStarted { key: place, uid };
+                if is_addon(workload) {
+                    self.after_draw(turn, Process::AddonPull, node, work);
+                } else {
+                    self.later(turn, times(workload).0, work);
+                }
             }
         }
     }
@@ -171,12 +176,13 @@ impl Kubernetes {
                 &stamp,
             );
         });
-        let owner = self.owner(&pod);
-        let span = owner
-            .as_deref()
-            .and_then(|o| self.store.get(o))
-            .map_or((1_000, 3_000, 6_000), |o| times(o).1);
-        self.later(turn, span, Work::PodReady { key: place.to_owned(), uid: uid.to_owned() });
+        let owner = self.owner(&pod).and_then(|owner| self.store.get(&owner));
+        let work = Work::PodReady { key: place.to_owned(), uid: uid.to_owned() };
+        if owner.is_some_and(is_addon) {
+            self.after_draw(turn, Process::AddonStart, node, work);
+        } else {
+            self.later(turn, owner.map_or((1_000, 3_000, 6_000), |o| times(o).1), work);
+        }
         self.replan_services(turn, &pod, (100, 300, 800));
     }
 
@@ -330,6 +336,11 @@ impl Kubernetes {
 }
 
 /// How long a workload's images take to pull, and its containers to be ready.
+/// What Talos runs in the cluster and waits for nobody but a Ready node: CoreDNS.
+fn is_addon(workload: &Value) -> bool {
+    workload["metadata"]["namespace"] == "kube-system" && workload["kind"] == "Deployment"
+}
+
 fn times(workload: &Value) -> (Span, Span) {
     let text = |field: &str| workload["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (namespace, name) = (text("namespace"), text("name"));

@@ -1,8 +1,6 @@
 //! Settings that are decided when a machine is born: changed later, they would be ignored, or would cost the data.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -54,38 +52,6 @@ impl BirthMark {
     pub fn differences(&self, wanted: &Self) -> Vec<String> {
         let differs = |name: &&(&str, &str)| self.0.get(name.0) != wanted.0.get(name.0);
         SETTINGS.iter().filter(differs).map(|(_, words)| (*words).to_owned()).collect()
-    }
-}
-
-impl fmt::Display for BirthMark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<String> =
-            self.0.iter().map(|(name, digest)| format!("{name}={digest}")).collect();
-        f.write_str(&parts.join(","))
-    }
-}
-
-impl FromStr for BirthMark {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split(',').map(|part| {
-            let (name, digest) = part.split_once('=')?;
-            let is_digest = digest.len() == 16 && digest.bytes().all(|it| it.is_ascii_hexdigit());
-            is_digest.then(|| (name.to_owned(), digest.to_owned()))
-        });
-        let parts: Option<_> = parts.collect();
-        parts.map(Self).ok_or_else(|| format!("`{text}` is not the mark of a birth"))
-    }
-}
-
-/// The settings in which two marks differ, as they were journaled, in words. A mark that can not be read differs in
-/// all of them.
-#[must_use]
-pub fn birth_differences(living: &str, wanted: &str) -> Vec<String> {
-    match (living.parse::<BirthMark>(), wanted.parse::<BirthMark>()) {
-        (Ok(living), Ok(wanted)) => living.differences(&wanted),
-        _ => SETTINGS.iter().map(|(_, words)| (*words).to_owned()).collect(),
     }
 }
 
@@ -223,12 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_can_be_kept_as_text_and_is_no_secret() {
-        let one = mark(&bundle(7), |_| {});
-        assert_eq!(one.to_string().parse(), Ok(one.clone()));
-        assert_eq!(birth_differences(&one.to_string(), &one.to_string()), [""; 0]);
-        assert_eq!(birth_differences("damaged", &one.to_string()).len(), SETTINGS.len());
-        let other = mark(&bundle(8), |_| {});
+    fn a_mark_is_no_secret() {
+        let (one, other) = (mark(&bundle(7), |_| {}), mark(&bundle(8), |_| {}));
         assert_ne!(one.0["cert-sans"], other.0["cert-sans"], "digests are keyed by the cluster");
     }
 }

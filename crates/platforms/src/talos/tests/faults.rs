@@ -1,5 +1,6 @@
 //! What goes wrong with machines: each ends in one castle, or in a failure that names it and the cure, in time.
 
+use castle_model::spec::{RegistrySpec, SecretRef};
 use castle_rehearsal::trouble::TalosTrouble;
 use tokio::time::Instant;
 
@@ -180,4 +181,51 @@ async fn other_changes_are_sent_and_versions_are_only_told() {
     bench.spec = Arc::new(spec);
     assert_done(&bench.up().await);
     assert_eq!(bench.mutations("talos"), before + 2, "no upgrade by the way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_was_changed_reaches_the_machines() {
+    let mut bench = Bench::new(2, 1, 1);
+    let mut spec = Spec::clone(&bench.spec);
+    spec.machine.registries.push(RegistrySpec {
+        host: "docker.io".to_owned(),
+        mirrors: Vec::new(),
+        skip_fallback: false,
+        ca: None,
+        username: Some(SecretRef("REGISTRY_USER".to_owned())),
+        password: Some(SecretRef("REGISTRY_PASSWORD".to_owned())),
+    });
+    bench.spec = Arc::new(spec);
+    for (key, value) in [("REGISTRY_USER", "castle"), ("REGISTRY_PASSWORD", "old")] {
+        bench.values.insert(key.to_owned(), Secret::new(value));
+    }
+    assert_done(&bench.up().await);
+    let before = bench.mutations("talos");
+    assert_done(&bench.up().await);
+    assert_eq!(bench.mutations("talos"), before);
+    bench.values.insert("REGISTRY_PASSWORD".to_owned(), Secret::new("new"));
+    assert_done(&bench.up().await);
+    assert_eq!(bench.mutations("talos"), before + 2, "one config each");
+}
+
+#[tokio::test(start_paused = true)]
+async fn control_planes_that_were_all_switched_off_and_on_are_waited_for() {
+    let (mut found_down, mut seconds) = (0, 10);
+    while seconds < 60 {
+        let mut bench = Bench::new(3, 3, 1);
+        assert_done(&bench.up().await);
+        let before = bench.mutations("talos");
+        for vmid in 421..=423 {
+            bench.host.cause(TalosTrouble::Reboots(vmid));
+        }
+        pass(Duration::from_secs(seconds)).await;
+        let began = Instant::now();
+        let report = bench.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{seconds} s: {:#?}", report.failures);
+        found_down += u32::from(began.elapsed() > Duration::from_secs(1));
+        assert_eq!(bench.mutations("talos"), before, "nothing was begun anew");
+        assert_eq!(bench.etcds(), 1);
+        seconds += 4;
+    }
+    assert!(found_down >= 3, "{found_down}");
 }
