@@ -110,12 +110,10 @@ async fn a_worker_that_waits_for_a_certificate_is_not_taken_for_dead() {
     bench.host.cause(TalosTrouble::Dead(421));
     let report = bench.up().await;
     assert_eq!(report.outcome, RunOutcome::Failed);
-    insta::assert_snapshot!(read(&report), @"
-    platform/boot/cp-01
-      wait for cp-01 to answer at 192.168.1.211: not so after 3:58
-      cannot reach the Talos API of machine 192.168.1.211: no answer from 192.168.1.211:50000 within 2 s; nothing answers at the address of cp-01
-      hint: look at the console of the machine: it does not boot, it has another address (a DHCP server, or cloud-init that was not read), it is in another network (bridge, VLAN), or it has its config and waits for the right time before it listens (`ntp`)
-    platform/config/worker-01
+    let text = read(&report);
+    let (plane, worker) = text.split_once("platform/config/worker-01").unwrap();
+    assert!(plane.contains("nothing answers at the address of cp-01"), "{plane}");
+    insta::assert_snapshot!(worker, @"
       wait for worker-01 to answer with its new identity: not so after 2:59
       cannot reach the Talos API of machine 192.168.1.214: cannot connect to 192.168.1.214:50000: Connection refused; nothing answers at the address of cp-01; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none is up
       hint: look at the console of the machine: it does not boot, it has another address (a DHCP server, or cloud-init that was not read), it is in another network (bridge, VLAN), or it has its config and waits for the right time before it listens (`ntp`)
