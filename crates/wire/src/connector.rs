@@ -46,7 +46,7 @@ pub enum ConnectError {
         source: Arc<io::Error>,
     },
     /// The deadline passed before somebody answered.
-    #[error("no answer from {target} within {} s", .after.as_secs())]
+    #[error("no answer from {target} within {} s", .after.as_secs_f64())]
     DialDeadline {
         /// Host and port.
         target: String,
@@ -54,7 +54,7 @@ pub enum ConnectError {
         after: Duration,
     },
     /// The deadline passed between the first byte and the end of the handshake.
-    #[error("{target} accepts connections but did not finish the TLS handshake within {} s", .after.as_secs())]
+    #[error("{target} accepts connections but did not finish the TLS handshake within {} s", .after.as_secs_f64())]
     HandshakeDeadline {
         /// Host and port.
         target: String,

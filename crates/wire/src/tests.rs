@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::connector::{Connector, End};
+use crate::connector::{ConnectError, Connector, End};
 use crate::dialer::{BoxedStream, DialFuture, Dialer};
 use crate::rest::{CallError, Rest, Sent};
 use crate::tls::{
@@ -345,4 +345,14 @@ fn the_system_gives_different_bytes_each_time() {
     SystemEntropy.fill(&mut one);
     SystemEntropy.fill(&mut two);
     assert_ne!(one, two);
+}
+
+#[test]
+fn a_short_deadline_is_told_in_parts_of_a_second() {
+    let told = |milliseconds| {
+        let after = Duration::from_millis(milliseconds);
+        ConnectError::DialDeadline { target: "cp-01:50000".to_owned(), after }.to_string()
+    };
+    assert_eq!(told(500), "no answer from cp-01:50000 within 0.5 s");
+    assert_eq!(told(10_000), "no answer from cp-01:50000 within 10 s");
 }
