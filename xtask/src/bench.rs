@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::talk::{self, say, table};
@@ -145,6 +146,37 @@ fn build(root: &Path, target: &Path) -> Result<PathBuf> {
         bail!("the release build failed, so there is nothing to measure");
     }
     Ok(target.join("release/castle"))
+}
+
+/// The figures that an example prints, one JSON object a line.
+pub(crate) fn example<T: DeserializeOwned>(
+    root: &Path,
+    package: &str,
+    name: &str,
+) -> Result<Vec<T>> {
+    if !root.join("Cargo.toml").is_file() {
+        bail!("there is no workspace in {}", root.display());
+    }
+    let words = [
+        "cargo",
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        package,
+        "--example",
+        name,
+    ];
+    read_lines(&talk::output(root, &words)?)
+}
+
+/// Reads one JSON object a line.
+pub(crate) fn read_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| serde_json::from_str(line).with_context(|| format!("understanding `{line}`")))
+        .collect()
 }
 
 /// Where cargo builds.

@@ -5,8 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::{Bound, Measure};
-use crate::talk;
+use super::{Bound, Measure, example};
 
 const EXAMPLE: &str = "crates/clients/talos/examples/configs.rs";
 
@@ -22,7 +21,11 @@ struct Line {
 
 /// Runs the example and judges its figures: the slower generation of the format counts.
 pub(crate) fn measure(root: &Path) -> Vec<Measure> {
-    vec![CONFIGS.judge(lines(root).and_then(|lines| slowest(&lines)))]
+    vec![
+        CONFIGS.judge(
+            example::<Line>(root, "castle-talos", "configs").and_then(|lines| slowest(&lines)),
+        ),
+    ]
 }
 
 fn slowest(lines: &[Line]) -> Result<(f64, String)> {
@@ -34,33 +37,9 @@ fn slowest(lines: &[Line]) -> Result<(f64, String)> {
     Ok((worst.milliseconds, format!("Talos {}, the slower of {}", worst.talos, lines.len())))
 }
 
-fn lines(root: &Path) -> Result<Vec<Line>> {
-    if !root.join(EXAMPLE).is_file() {
-        bail!("there is no {EXAMPLE}");
-    }
-    let words = [
-        "cargo",
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        "castle-talos",
-        "--example",
-        "configs",
-    ];
-    read(&talk::output(root, &words)?)
-}
-
-fn read(text: &str) -> Result<Vec<Line>> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines
-        .map(|line| serde_json::from_str(line).with_context(|| format!("understanding `{line}`")))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::read_lines;
     use super::*;
 
     #[test]
@@ -69,10 +48,10 @@ mod tests {
             {"talos": "1.13.9", "nodes": 5, "milliseconds": 1.5}
             {"talos": "1.14.1", "nodes": 5, "milliseconds": 2.5}
         "#;
-        let (worst, note) = slowest(&read(text).unwrap()).unwrap();
+        let (worst, note) = slowest(&read_lines::<Line>(text).unwrap()).unwrap();
         assert!((worst - 2.5).abs() < 1e-9 && note.contains("1.14.1"), "{worst} {note}");
         assert!(slowest(&[]).is_err());
         let other = r#"{"talos": "1.13.9", "nodes": 1, "milliseconds": 1}"#;
-        assert!(slowest(&read(other).unwrap()).is_err());
+        assert!(slowest(&read_lines::<Line>(other).unwrap()).is_err());
     }
 }

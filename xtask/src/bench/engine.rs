@@ -5,11 +5,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use super::{Bound, Measure};
-use crate::talk;
+use super::{Bound, Measure, example};
 
 const EXAMPLE: &str = "crates/engine/examples/steps.rs";
 
@@ -28,7 +27,7 @@ struct Line {
 
 /// Runs the example and judges its figures.
 pub(crate) fn measure(root: &Path) -> Vec<Measure> {
-    let lines = lines(root);
+    let lines = example::<Line>(root, "castle-engine", "steps");
     let figure = |case: &str, steps: usize| match &lines {
         Ok(lines) => {
             let found = lines.iter().find(|line| line.case == case && line.steps == steps);
@@ -50,45 +49,21 @@ pub(crate) fn measure(root: &Path) -> Vec<Measure> {
     ]
 }
 
-fn lines(root: &Path) -> Result<Vec<Line>> {
-    if !root.join(EXAMPLE).is_file() {
-        bail!("there is no {EXAMPLE}");
-    }
-    let words = [
-        "cargo",
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        "castle-engine",
-        "--example",
-        "steps",
-    ];
-    read(&talk::output(root, &words)?)
-}
-
-fn read(text: &str) -> Result<Vec<Line>> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines
-        .map(|line| serde_json::from_str(line).with_context(|| format!("understanding `{line}`")))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::read_lines;
     use super::*;
 
     #[test]
     fn the_lines_of_the_example_are_read() {
         let text =
             r#"{"case": "journaled steps", "steps": 1000, "milliseconds": 12.5, "syncs": 7}"#;
-        let lines = read(text).unwrap();
+        let lines = read_lines::<Line>(text).unwrap();
         assert_eq!(
             (lines[0].case.as_str(), lines[0].steps, lines[0].syncs),
             ("journaled steps", 1000, 7)
         );
-        assert!(read("1,000 steps: fast\n").is_err());
+        assert!(read_lines::<Line>("1,000 steps: fast\n").is_err());
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use super::{Bound, Measure, median};
-use crate::talk;
+use super::{Bound, Measure, example, median};
 
 const EXAMPLE: &str = "crates/layers/examples/platform.rs";
 
@@ -25,7 +24,7 @@ struct Line {
 
 /// Runs the example and judges its figures: the worst of all seeds, since a bound that holds on average is none.
 pub(crate) fn measure(root: &Path) -> Vec<Measure> {
-    let lines = lines(root);
+    let lines = example::<Line>(root, "castle-layers", "platform");
     let of = |worst: fn(&[Line]) -> Option<(f64, String)>| match &lines {
         Ok(lines) => worst(lines).with_context(|| format!("{EXAMPLE} gave no figure")),
         Err(error) => bail!("{error:#}"),
@@ -52,33 +51,9 @@ fn late(lines: &[Line]) -> Option<(f64, String)> {
     Some((*worst, format!("{gate}, seed {seed}")))
 }
 
-fn lines(root: &Path) -> Result<Vec<Line>> {
-    if !root.join(EXAMPLE).is_file() {
-        bail!("there is no {EXAMPLE}");
-    }
-    let words = [
-        "cargo",
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        "castle-layers",
-        "--example",
-        "platform",
-    ];
-    read(&talk::output(root, &words)?)
-}
-
-fn read(text: &str) -> Result<Vec<Line>> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines
-        .map(|line| serde_json::from_str(line).with_context(|| format!("understanding `{line}`")))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::read_lines;
     use super::*;
 
     #[test]
@@ -87,11 +62,11 @@ mod tests {
             {"seed": 1, "took_ms": 1020, "bound_ms": 1000, "late_ms": {"platform/etcd": 7}}
             {"seed": 2, "took_ms": 2100, "bound_ms": 2000, "late_ms": {"platform/nodes": 90}}
         "#;
-        let lines = read(text).unwrap();
+        let lines = read_lines::<Line>(text).unwrap();
         let (worst, note) = ratio(&lines).unwrap();
         assert!((worst - 1.05).abs() < 1e-9 && note.contains("(2)"), "{worst} {note}");
         assert_eq!(late(&lines), Some((90.0, "platform/nodes, seed 2".to_owned())));
-        assert!(read("fast\n").is_err());
+        assert!(read_lines::<Line>("fast\n").is_err());
         assert_eq!(ratio(&[]), None);
     }
 }
