@@ -1,14 +1,12 @@
 //! A whole castle in the rehearsal datacenter: it rises, and a second run finds it standing and touches nothing.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use castle_engine::survey::Surveyor;
-use castle_engine::{Acted, Context, Graph, Outputs, Report, Runner, Step, Stop};
+use castle_engine::{Acted, Context, Graph, Report, Step, Stop, Whole};
 use castle_infisical::Credentials;
-use castle_journal::{Journals, Start};
+use castle_journal::Journals;
 use castle_kubernetes::Mode;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
@@ -54,46 +52,27 @@ impl Rehearsal {
 
     async fn up(&mut self) -> Report {
         let graph = crate::build(&self.spec, &self.host.world(), self.identity());
-        self.up_by(graph).await
+        self.run_by(graph, Direction::Up).await
     }
 
-    async fn up_by(&mut self, graph: Graph) -> Report {
+    async fn run_by(&mut self, graph: Graph, direction: Direction) -> Report {
         self.runs += 1;
         let world = self.host.world();
-        let outputs = Arc::<Outputs>::default();
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: self.journals.records(),
-            outputs: outputs.clone(),
-            deadlines: &self.spec.deadlines,
-        };
-        let survey = surveyor.look().await;
-        let plan =
-            castle_plan::up(&self.spec.name, graph.decls(), &survey, &BTreeSet::new()).unwrap();
         let run = RunId::new(format!("run-{}", self.runs));
-        let now = world.clock.now();
-        let start = Start {
-            run: run.clone(),
-            castle: self.spec.name.clone(),
-            direction: Direction::Up,
-            plan: plan.hash.clone(),
-            version: "test".into(),
-        };
-        self.journals.start_run(now, start).unwrap();
         let (clock, events) = (world.clock.clone(), &mut self.events);
-        let runner = Runner {
+        let (_, report) = Whole {
+            castle: &self.spec.name,
             graph: &graph,
-            plan: &plan,
             journals: &mut self.journals,
-            outputs,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
             face: &mut |event| events.push(event.clone()),
-            told: 0,
             run,
             stop: Stop::default(),
-        };
-        let report = runner.run().await.unwrap();
+        }
+        .go(direction)
+        .await
+        .unwrap();
         let end = self.host.world().clock.now();
         self.journals.end_run(end, report.outcome).ok();
         report
@@ -350,7 +329,7 @@ fn gates_with_a_probe_may_run_twice_and_what_is_left_of_a_probe_is_removed() {
     runtime.block_on(async {
         let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
         let graph = rough(&rehearsal);
-        let report = rehearsal.up_by(graph).await;
+        let report = rehearsal.run_by(graph, Direction::Up).await;
         assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
         let before = (rehearsal.host.requests().len(), rehearsal.changes());
         let report = rehearsal.up().await;

@@ -1,11 +1,9 @@
 //! `castle rehearse repeat`: the same bring-up again and again, in memory, for proofs of determinism and speed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use castle_engine::survey::Surveyor;
-use castle_engine::{Outputs, Report, Runner, Stop};
-use castle_journal::{Journals, Start};
+use castle_engine::{Report, Stop, Whole};
+use castle_journal::Journals;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::{Event, RunId, Spec};
@@ -17,7 +15,6 @@ use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::{self, Which};
 use crate::rehearsal::{identity, runtime, trusting};
-use crate::session::make_plan;
 use crate::settings::Settings;
 use crate::state::state_problem;
 use crate::trace::Trace;
@@ -49,40 +46,20 @@ async fn raise(spec: &Spec, seed: u64) -> Result<(String, Report), Problem> {
     let spec = trusting(spec.clone(), &host)?;
     host.spawn_driver();
     let graph = castle::graph(&spec, &host.world(), identity(&host))?;
-    let outputs = Arc::<Outputs>::default();
     let mut journals = Journals::in_memory().map_err(|e| state_problem(&e))?;
-    let records = journals.records().clone();
-    let surveyor = Surveyor {
-        graph: &graph,
-        records: &records,
-        outputs: outputs.clone(),
-        deadlines: &spec.deadlines,
-    };
-    let survey = surveyor.look().await;
-    let plan = make_plan(Direction::Up, &spec.name, &graph, &survey, &BTreeSet::new())?;
-    let (run, clock) = (RunId::new("r0001"), host.clock());
-    let start = Start {
-        run: run.clone(),
-        castle: spec.name.clone(),
-        direction: Direction::Up,
-        plan: plan.hash.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
-    journals.start_run(clock.now(), start).map_err(|e| state_problem(&e))?;
+    let clock = host.clock();
     let mut trace = Trace::default();
-    let report = Runner {
+    let (_, report) = Whole {
+        castle: &spec.name,
         graph: &graph,
-        plan: &plan,
         journals: &mut journals,
-        outputs,
         deadlines: &spec.deadlines,
         now: Arc::new(move || clock.now()),
         face: &mut |event: &Event| trace.hear(event),
-        told: 0,
-        run,
+        run: RunId::new("r0001"),
         stop: Stop::default(),
     }
-    .run()
+    .go(Direction::Up)
     .await
     .map_err(|e| Problem::new(Exit::Failed, "the rehearsal could not be run").because(&e))?;
     Ok((trace.seal(&host.trace_hash()), report))

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use castle_engine::survey::Surveyor;
-use castle_engine::{Graph, Outputs, Report, Runner, Stop};
+use castle_engine::{Graph, Report, Stop, Whole};
 use castle_infisical::{Credentials, Infisical, Place};
-use castle_journal::{Journals, MemoryDisk, Start};
+use castle_journal::{Journals, MemoryDisk};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
@@ -56,47 +55,19 @@ impl Bench {
         self.runs += 1;
         let graph = self.graph();
         let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
-        let outputs = Arc::<Outputs>::default();
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: journals.records(),
-            outputs: outputs.clone(),
-            deadlines: &self.spec.deadlines,
-        };
-        let castle = &self.spec.name;
-        let plan = match direction {
-            Direction::Up => {
-                let survey = surveyor.look().await;
-                castle_plan::up(castle, graph.decls(), &survey, &BTreeSet::new()).unwrap()
-            }
-            Direction::Down => {
-                let survey = surveyor.look_for_leftovers().await;
-                castle_plan::down(castle, graph.decls(), &survey).unwrap()
-            }
-        };
         let run = RunId::new(format!("r{}", self.runs));
         let clock = self.host.clock();
-        let start = Start {
-            run: run.clone(),
-            castle: castle.clone(),
-            direction,
-            plan: plan.hash.clone(),
-            version: "0".to_owned(),
-        };
-        journals.start_run(clock.now(), start).unwrap();
-        let report = Runner {
+        let (plan, report) = Whole {
+            castle: &self.spec.name,
             graph: &graph,
-            plan: &plan,
             journals: &mut journals,
-            outputs,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
             face: &mut |_: &Event| (),
-            told: 0,
             run,
             stop: Stop::default(),
         }
-        .run()
+        .go(direction)
         .await
         .unwrap();
         (plan, report)

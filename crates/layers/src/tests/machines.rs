@@ -1,6 +1,5 @@
 //! A castle of machines that stand already: it rises, is found standing, is given back, and never takes another's.
 
-use castle_engine::survey::Surveyor;
 use castle_model::spec::{Body, MachinesSpec, PlatformSpec, StandingSpec};
 use castle_rehearsal::trouble::TalosTrouble;
 
@@ -24,45 +23,8 @@ fn standing(control_planes: usize, workers: usize) -> Spec {
 
 impl Rehearsal {
     async fn down(&mut self) -> Report {
-        self.runs += 1;
-        let world = self.host.world();
-        let graph = crate::build(&self.spec, &world, self.identity());
-        let outputs = Arc::<Outputs>::default();
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: self.journals.records(),
-            outputs: outputs.clone(),
-            deadlines: &self.spec.deadlines,
-        };
-        let survey = surveyor.look_for_leftovers().await;
-        let plan = castle_plan::down(&self.spec.name, graph.decls(), &survey).unwrap();
-        let run = RunId::new(format!("run-{}", self.runs));
-        let start = Start {
-            run: run.clone(),
-            castle: self.spec.name.clone(),
-            direction: Direction::Down,
-            plan: plan.hash.clone(),
-            version: "test".into(),
-        };
-        self.journals.start_run(world.clock.now(), start).unwrap();
-        let clock = world.clock.clone();
-        let report = Runner {
-            graph: &graph,
-            plan: &plan,
-            journals: &mut self.journals,
-            outputs,
-            deadlines: &self.spec.deadlines,
-            now: Arc::new(move || clock.now()),
-            face: &mut |_: &Event| (),
-            told: 0,
-            run,
-            stop: Stop::default(),
-        }
-        .run()
-        .await
-        .unwrap();
-        self.journals.end_run(self.host.world().clock.now(), report.outcome).ok();
-        report
+        let graph = crate::build(&self.spec, &self.host.world(), self.identity());
+        self.run_by(graph, Direction::Down).await
     }
 
     /// How every machine is.

@@ -1,12 +1,11 @@
 //! The steps of this platform against the rehearsal, with everything that can go wrong in a Proxmox.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use castle_engine::survey::Surveyor;
-use castle_engine::{Context, Graph, Outputs, Report, Runner, Step, Stop};
-use castle_journal::{Journals, MemoryDisk, Start};
+use castle_engine::{Context, Graph, Report, Step, Stop, Whole};
+use castle_journal::{Journals, MemoryDisk};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::{Role, Trust};
@@ -153,40 +152,13 @@ impl Bench {
         self.runs += 1;
         let graph = self.graph();
         let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
-        let outputs = Arc::<Outputs>::default();
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: journals.records(),
-            outputs: outputs.clone(),
-            deadlines: &self.spec.deadlines,
-        };
-        let castle = &self.spec.name;
-        let plan = match direction {
-            Direction::Up => {
-                let survey = surveyor.look().await;
-                castle_plan::up(castle, graph.decls(), &survey, &BTreeSet::new()).unwrap()
-            }
-            Direction::Down => {
-                let survey = surveyor.look_for_leftovers().await;
-                castle_plan::down(castle, graph.decls(), &survey).unwrap()
-            }
-        };
         let run = RunId::new(format!("r{}", self.runs));
         let clock = self.host.clock();
-        let start = Start {
-            run: run.clone(),
-            castle: castle.clone(),
-            direction,
-            plan: plan.hash.clone(),
-            version: "0".to_owned(),
-        };
-        journals.start_run(clock.now(), start).unwrap();
         let heard = self.notices.clone();
-        let report = Runner {
+        let (plan, report) = Whole {
+            castle: &self.spec.name,
             graph: &graph,
-            plan: &plan,
             journals: &mut journals,
-            outputs,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
             face: &mut |event: &Event| {
@@ -194,11 +166,10 @@ impl Bench {
                     heard.lock().unwrap().push(text.clone());
                 }
             },
-            told: 0,
             run,
             stop: Stop::default(),
         }
-        .run()
+        .go(direction)
         .await
         .unwrap();
         Run { plan, report }

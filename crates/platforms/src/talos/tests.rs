@@ -1,13 +1,12 @@
 //! The whole platform raised against the rehearsal: whole, twice, killed on the way, with a ghost in its place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use castle_engine::survey::Surveyor;
-use castle_engine::{Context, Graph, Outputs, Report, Runner, Step, Stop};
-use castle_journal::{Journals, MemoryDisk, Start};
+use castle_engine::{Context, Graph, Report, Step, Stop, Whole};
+use castle_journal::{Journals, MemoryDisk};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
@@ -97,33 +96,14 @@ impl Bench {
         self.runs += 1;
         let graph = self.graph();
         let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
-        let outputs = Arc::<Outputs>::default();
-        let surveyor = Surveyor {
-            graph: &graph,
-            records: journals.records(),
-            outputs: outputs.clone(),
-            deadlines: &self.spec.deadlines,
-        };
-        let survey = surveyor.look().await;
-        let castle = &self.spec.name;
-        let plan = castle_plan::up(castle, graph.decls(), &survey, &BTreeSet::new()).unwrap();
         let run = RunId::new(format!("r{}", self.runs));
         let clock = self.host.clock();
-        let start = Start {
-            run: run.clone(),
-            castle: castle.clone(),
-            direction: Direction::Up,
-            plan: plan.hash.clone(),
-            version: "0".to_owned(),
-        };
-        journals.start_run(clock.now(), start).unwrap();
         self.notices.clear();
         let notices = &mut self.notices;
-        Runner {
+        let (_, report) = Whole {
+            castle: &self.spec.name,
             graph: &graph,
-            plan: &plan,
             journals: &mut journals,
-            outputs,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
             face: &mut |event: &Event| {
@@ -131,13 +111,13 @@ impl Bench {
                     notices.push(text.clone());
                 }
             },
-            told: 0,
             run,
             stop: Stop::default(),
         }
-        .run()
+        .go(Direction::Up)
         .await
-        .unwrap()
+        .unwrap();
+        report
     }
 
     /// Somebody's VM with the same image and the address of one of our nodes.
