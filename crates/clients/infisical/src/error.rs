@@ -137,17 +137,17 @@ impl InfisicalError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Open { .. }
-            | Self::TooOld { .. }
-            | Self::Name { .. }
-            | Self::Folder { .. }
-            | Self::TooLarge { .. } => Class::Invalid,
             Self::Call(error) => error.class(),
             Self::Login { refusal, .. } | Self::Answer { refusal, .. } => {
                 catalogue::meaning(refusal.status, &refusal.message).class
             }
             Self::Astray { status: 502..=504, .. } => Class::Transient,
-            Self::Astray { .. } => Class::Invalid,
+            Self::Astray { .. }
+            | Self::Open { .. }
+            | Self::TooOld { .. }
+            | Self::Name { .. }
+            | Self::Folder { .. }
+            | Self::TooLarge { .. } => Class::Invalid,
             Self::Hidden { .. } => Class::Denied,
             Self::Malformed { .. } => Class::Bug,
         }
