@@ -52,7 +52,7 @@ pub(super) struct Refusal {
     error: String,
     message: Value,
     /// The rules that were looked at, for a missing permission.
-    details: Option<Value>,
+    details: Option<Box<Value>>,
     /// Routes that do not exist are answered without an id.
     anonymous: bool,
     changed: bool,
@@ -94,7 +94,7 @@ impl Refusal {
     /// 403 for what neither role nor rule allows; with the rules that were looked at.
     pub(super) fn denied(action: &str, subject: &str, rules: Value) -> Self {
         let message = format!("You are not allowed to {action} on {subject}");
-        Self { details: Some(rules), ..Self::new(403, "PermissionDenied", message) }
+        Self { details: Some(Box::new(rules)), ..Self::new(403, "PermissionDenied", message) }
     }
 
     /// 500, whatever went wrong inside.
@@ -136,7 +136,7 @@ impl Refusal {
                 "error": self.error,
             });
             if let Some(details) = self.details {
-                body["details"] = details;
+                body["details"] = *details;
             }
             body
         };

@@ -72,7 +72,7 @@ impl Kubernetes {
         if !self.is_up("external-secrets", "deployments", "external-secrets") {
             return;
         }
-        let Some(external) = self.store.get(place).cloned() else { return };
+        let Some(external) = self.store.shared(place) else { return };
         let values = self.fetched(&external, turn.now, neighbours);
         let stamp = self.stamp();
         match values {
