@@ -59,6 +59,8 @@ pub struct InfisicalBirth {
     pub client_id: String,
     /// Universal-auth client secret.
     pub client_secret: String,
+    /// Client id and client secret of an identity that only reads.
+    pub reader: Option<(String, String)>,
     /// Keys and values in the folder.
     pub secrets: BTreeMap<String, String>,
 }
@@ -72,6 +74,7 @@ impl fmt::Debug for InfisicalBirth {
             .field("path", &self.path)
             .field("client_id", &self.client_id)
             .field("client_secret", &REDACTED)
+            .field("reader", &self.reader.as_ref().map(|(id, _)| id))
             .field("secrets", &self.secrets.keys())
             .finish()
     }
@@ -119,6 +122,10 @@ impl Infisical {
         self.hosts.insert(host_name(&birth.host).to_owned());
         self.add_identity(&birth.client_id, &birth.client_secret);
         self.add_member(&birth.project, &birth.client_id, Role::Member);
+        if let Some((client_id, client_secret)) = &birth.reader {
+            self.add_identity(client_id, client_secret);
+            self.add_member(&birth.project, client_id, Role::Viewer);
+        }
         let Some(project) = self.projects.get_mut(&birth.project) else { return };
         let folder = project.environment(&birth.environment).folder(&normal_path(&birth.path), 0);
         for (key, value) in &birth.secrets {
@@ -237,6 +244,12 @@ impl Infisical {
         let wish = Wish { view: true, expand: true, imports: true };
         let secret = self.secret((&place, query.key), &caller, wish, None).map_err(words)?;
         Ok(secret["secretValue"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// The id of a project, for those who speak to the server past our client.
+    #[must_use]
+    pub fn project_id(&self, slug: &str) -> Option<String> {
+        self.projects.get(slug).map(|project| project.id.clone())
     }
 
     /// Where every secret is, for the datacenter's own view: project, environment, folder and key, no values.

@@ -34,6 +34,7 @@ fn birth() -> InfisicalBirth {
         path: "/castle/blue".to_owned(),
         client_id: "8d91c11e".to_owned(),
         client_secret: "c0ffee".to_owned(),
+        reader: Some(("reader".to_owned(), "r".to_owned())),
         secrets: BTreeMap::from([
             ("GITHUB_TOKEN".to_owned(), "ghp_canary".to_owned()),
             ("REFERS".to_owned(), "x ${GITHUB_TOKEN} ${NOSUCH} y".to_owned()),

@@ -151,8 +151,6 @@ fn imports_show_where_they_are_imported_and_the_last_one_counts() {
 #[test]
 fn the_cluster_needs_no_more_than_to_read_and_is_locked_out_like_anybody() {
     let mut bench = Bench::new();
-    bench.infisical.add_identity("reader", "r");
-    bench.infisical.add_member("tazlab", "reader", Role::Viewer);
     bench.infisical.add_identity("nobody", "n");
     bench.infisical.add_member("tazlab", "nobody", Role::NoAccess);
     let query = SecretQuery {
