@@ -1,8 +1,10 @@
 //! Secrets and folders that are read and written.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::Infisical;
+use super::super::vault::trimmed;
 use super::{Bench, birth, fields};
 
 #[test]
@@ -155,5 +157,15 @@ fn what_is_there_survives_a_changed_castle_file_and_a_restart() {
     let shown = format!("{read:?} {:?}", birth());
     for secret in ["rotated", "ghp_canary", "c0ffee"] {
         assert!(!shown.contains(secret), "{secret}");
+    }
+}
+
+proptest! {
+    /// What the client expects to read back is what the server keeps, whatever was written.
+    #[test]
+    fn client_and_server_trim_alike(value in "[ \t\r\n\u{b}\u{85}\u{a0}\u{feff}\u{2003}a${}]{0,12}|.*") {
+        let kept = trimmed(&value);
+        prop_assert_eq!(&castle_infisical::stored_as(&value), &kept);
+        prop_assert_eq!(&trimmed(&kept), &kept);
     }
 }
