@@ -63,7 +63,7 @@ fn a_machine_that_the_castle_file_no_longer_names_is_told_and_goes_with_the_rest
 
 #[test]
 fn other_topologies_rise_too() {
-    for (name, machines) in [("one-and-one", 2), ("one-and-two", 3)] {
+    for (name, machines) in [("one-and-one", 2), ("one-and-two", 3), ("sops", 2)] {
         let castle = Context::new();
         castle.write("castle.hcl", &example(name));
         let up = castle.run(&["rehearse", "up"]).ends(0);
