@@ -48,9 +48,16 @@ impl Machine {
             Presence::Maintenance(talos) => Ok(Ok((talos, false))),
             Presence::Ours(talos) => Ok(Ok((talos, true))),
             Presence::Foreign { why } => Ok(Err(format!("a machine of another cluster ({why})"))),
+            Presence::Untimely { why } => Err(self.untimely(why)),
             Presence::Silent { why } => Err(Failure::new(Class::Transient, self.what(), why)
                 .hint("switch the machine on; without a config it must wait in maintenance mode")),
         }
+    }
+
+    fn untimely(&self, why: String) -> Failure {
+        Failure::new(Class::Transient, self.what(), why).hint(
+            "compare this computer's clock with the machine's: the machine takes its time from the servers in `ntp`",
+        )
     }
 
     fn words(identity: &Identity, configured: bool) -> String {
@@ -74,7 +81,9 @@ impl Machine {
         }
         let why = match Presence::look(&self.realm.world, self.node.address, None).await {
             Presence::Maintenance(_) => return Ok(()),
-            Presence::Ours(_) | Presence::Foreign { .. } => "it has a config",
+            Presence::Ours(_) | Presence::Untimely { .. } | Presence::Foreign { .. } => {
+                "it has a config"
+            }
             Presence::Silent { .. } => "it does not answer",
         };
         Err(Failure::new(
@@ -90,6 +99,7 @@ impl Machine {
         let talos = match self.realm.look(cx, self.node.address).await? {
             Presence::Ours(talos) => talos,
             Presence::Maintenance(_) | Presence::Foreign { .. } => return Ok(None),
+            Presence::Untimely { why } => return Err(self.untimely(why)),
             Presence::Silent { why } => {
                 return Err(Failure::new(
                     Class::Transient,
@@ -169,7 +179,9 @@ impl Step for Machine {
             Ok(match self.realm.look(cx, self.node.address).await? {
                 Presence::Maintenance(_) => Verdict::Ready(()),
                 Presence::Ours(_) => Verdict::waiting("it is being wiped"),
-                Presence::Foreign { why } | Presence::Silent { why } => Verdict::Waiting(why),
+                Presence::Foreign { why }
+                | Presence::Silent { why }
+                | Presence::Untimely { why } => Verdict::Waiting(why),
             })
         })
         .await
