@@ -1,6 +1,7 @@
 //! The mark of ownership on our objects, and the digest by which unchanged ones are left alone.
 
 use castle_model::{CastleName, Incarnation, LayerName};
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -69,35 +70,39 @@ impl Mark {
 /// SHA-256 over the object with its keys sorted, without a digest that it may carry already.
 #[must_use]
 pub fn digest(object: &Object) -> String {
-    let mut hash = Sha256::new();
-    hash_value(&mut hash, object.value());
-    hex::encode(hash.finalize())
+    let mut text = Vec::new();
+    write_sorted(&mut text, object.value());
+    hex::encode(Sha256::digest(&text))
 }
 
-fn hash_value(hash: &mut Sha256, value: &Value) {
+fn write_sorted(text: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Object(map) => {
-            hash.update(b"{");
-            let mut keys: Vec<_> = map.keys().filter(|k| *k != DIGEST).collect();
-            keys.sort();
-            for key in keys {
-                hash.update(Value::String(key.clone()).to_string());
-                hash.update(b":");
-                hash_value(hash, &map[key]);
-                hash.update(b",");
+            text.push(b'{');
+            let mut fields: Vec<_> = map.iter().filter(|(key, _)| *key != DIGEST).collect();
+            fields.sort_by_key(|(key, _)| *key);
+            for (key, value) in fields {
+                write_plain(text, key);
+                text.push(b':');
+                write_sorted(text, value);
+                text.push(b',');
             }
-            hash.update(b"}");
+            text.push(b'}');
         }
         Value::Array(list) => {
-            hash.update(b"[");
+            text.push(b'[');
             for entry in list {
-                hash_value(hash, entry);
-                hash.update(b",");
+                write_sorted(text, entry);
+                text.push(b',');
             }
-            hash.update(b"]");
+            text.push(b']');
         }
-        other => hash.update(other.to_string()),
+        other => write_plain(text, other),
     }
+}
+
+fn write_plain(text: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(text, value).expect("plain values become JSON");
 }
 
 /// Whose an object without our label seems to be.

@@ -163,7 +163,7 @@ impl Held {
         let usable = all.iter().any(|(path, held)| {
             let below = held.get("SDN.Use");
             match path.trim_matches('/').split('/').collect::<Vec<_>>()[..] {
-                [""] | ["sdn"] | ["sdn", "zones"] => below == Some(&true),
+                ["" | "sdn"] | ["sdn", "zones"] => below == Some(&true),
                 ["sdn", "zones", zone] => zone != LOCAL && below == Some(&true),
                 ["sdn", "zones", zone, name] => zone != LOCAL && name == vnet && below.is_some(),
                 _ => false,
