@@ -229,6 +229,10 @@ impl Datacenter {
                 self.talos.suffer(&mut turn, trouble);
                 (Applied::Done, true, false, true)
             }
+            Input::Trouble(Trouble::Infisical(trouble)) => {
+                self.infisical.suffer(trouble);
+                (Applied::Done, true, false, false)
+            }
             Input::Rest => (Applied::Done, true, false, false),
             Input::Open { birth } => {
                 self.opens += 1;
