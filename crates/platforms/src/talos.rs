@@ -57,7 +57,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             StepDecl::new(boot_id(node), title, "boot")
                 .needs([home_id(node), ids::secrets_escrow()])
                 .weight(14_000)
-                .nothing_to_undo("it only waits"),
+                .only("it only waits"),
         );
         let title = format!("Talos config of {}", node.name);
         decls.push(
@@ -80,13 +80,13 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(ids::etcd(), "one etcd on every control plane", "etcd")
             .needs([ids::bootstrap()])
             .weight(20_000)
-            .nothing_to_undo("it only waits"),
+            .only("it only waits"),
     );
     decls.push(
         StepDecl::new(ids::vip(), format!("Kubernetes API at {}", spec.network.vip), "vip")
             .needs([ids::bootstrap()])
             .weight(18_000)
-            .nothing_to_undo("it only waits"),
+            .only("it only waits"),
     );
     decls.push(
         StepDecl::new(ids::access(), "the way into the cluster", "vip")

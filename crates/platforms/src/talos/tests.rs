@@ -17,6 +17,8 @@ use tokio::time::timeout;
 
 use super::*;
 
+mod api_servers;
+mod clocks;
 mod diagnoses;
 mod faults;
 
@@ -33,6 +35,8 @@ struct Bench {
     values: BTreeMap<String, Secret>,
     disk: MemoryDisk,
     runs: u32,
+    /// How far castle's own clock is ahead of everybody's.
+    ahead: Duration,
     /// What a person was told on the way of the last run.
     notices: Vec<String>,
 }
@@ -72,7 +76,7 @@ impl Bench {
         let life = Life::begin(&host.world()).unwrap();
         let (values, disk) = (BTreeMap::new(), MemoryDisk::new());
         let (spec, notices) = (Arc::new(spec), Vec::new());
-        Self { host, spec, life, values, disk, runs: 0, notices }
+        Self { host, spec, life, values, disk, runs: 0, ahead: Duration::ZERO, notices }
     }
 
     fn graph(&self) -> Graph {
@@ -87,7 +91,9 @@ impl Bench {
             let decl = StepDecl::new(step, "given", "read");
             graph.add(decl, Given(values.clone(), self.life.clone()));
         }
-        crate::build(&mut graph, &self.spec, &self.host.world());
+        let mut world = self.host.world();
+        world.clock = Arc::new(clocks::Ahead(world.clock.clone(), self.ahead));
+        crate::build(&mut graph, &self.spec, &world);
         graph.check().unwrap();
         graph
     }
