@@ -1,8 +1,8 @@
 //! The mark of ownership on our objects, and the digest by which unchanged ones are left alone.
 
-use castle_model::{CastleName, Incarnation, LayerName};
+use castle_model::digest::KeyedDigest;
+use castle_model::{CastleName, DigestKey, Incarnation, LayerName};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::object::Object;
 
@@ -12,7 +12,8 @@ pub const CASTLE: &str = "castle.dev/castle";
 pub const LAYER: &str = "castle.dev/layer";
 /// The label that names the incarnation.
 pub const INCARNATION: &str = "castle.dev/incarnation";
-/// The annotation that holds the digest of what we applied.
+/// The annotation that holds the digest of what we applied. It is keyed: whoever may read the metadata of a Secret must
+/// not be able to try out values against it.
 pub const DIGEST: &str = "castle.dev/digest";
 
 /// Whose an object is.
@@ -24,6 +25,8 @@ pub struct Mark {
     pub layer: LayerName,
     /// The incarnation of the castle.
     pub incarnation: Incarnation,
+    /// The key of the digests.
+    pub key: DigestKey,
 }
 
 /// How an object that is there stands to the one that we want.
@@ -45,7 +48,7 @@ impl Mark {
         object.put("labels", INCARNATION, &self.incarnation.to_string());
         // The entry is there before the digest is taken, so that marking twice gives the same.
         object.put("annotations", DIGEST, "");
-        let digest = digest(object);
+        let digest = self.digest(object);
         object.put("annotations", DIGEST, &digest);
     }
 
@@ -64,39 +67,38 @@ impl Mark {
             Some(_) => Standing::Differs,
         }
     }
+
+    /// The digest of an object with its keys sorted, without a digest that it may carry already.
+    fn digest(&self, object: &Object) -> String {
+        let mut digest = self.key.begin();
+        add_value(&mut digest, object.value());
+        digest.end()
+    }
 }
 
-/// SHA-256 over the object with its keys sorted, without a digest that it may carry already.
-#[must_use]
-pub fn digest(object: &Object) -> String {
-    let mut hash = Sha256::new();
-    hash_value(&mut hash, object.value());
-    hex::encode(hash.finalize())
-}
-
-fn hash_value(hash: &mut Sha256, value: &Value) {
+fn add_value(digest: &mut KeyedDigest, value: &Value) {
     match value {
         Value::Object(map) => {
-            hash.update(b"{");
+            digest.add(b"{");
             let mut keys: Vec<_> = map.keys().filter(|k| *k != DIGEST).collect();
             keys.sort();
             for key in keys {
-                hash.update(Value::String(key.clone()).to_string());
-                hash.update(b":");
-                hash_value(hash, &map[key]);
-                hash.update(b",");
+                digest.add(Value::String(key.clone()).to_string().as_bytes());
+                digest.add(b":");
+                add_value(digest, &map[key]);
+                digest.add(b",");
             }
-            hash.update(b"}");
+            digest.add(b"}");
         }
         Value::Array(list) => {
-            hash.update(b"[");
+            digest.add(b"[");
             for entry in list {
-                hash_value(hash, entry);
-                hash.update(b",");
+                add_value(digest, entry);
+                digest.add(b",");
             }
-            hash.update(b"]");
+            digest.add(b"]");
         }
-        other => hash.update(other.to_string()),
+        other => digest.add(other.to_string().as_bytes()),
     }
 }
 
@@ -116,6 +118,7 @@ fn owner(object: &Object) -> String {
 
 #[cfg(test)]
 mod tests {
+    use castle_model::Secret;
     use serde_json::json;
 
     use super::*;
@@ -125,7 +128,12 @@ mod tests {
             castle: "blue".parse().unwrap(),
             layer: "networking".parse().unwrap(),
             incarnation: Incarnation::from_bytes([1; 8]),
+            key: key("one life"),
         }
+    }
+
+    fn key(secret: &str) -> DigestKey {
+        DigestKey::derived(&Secret::new(secret), "objects")
     }
 
     fn config_map(data: &Value) -> Object {
@@ -139,6 +147,7 @@ mod tests {
     fn the_digest_sees_values_but_not_the_order_of_keys() {
         let one = config_map(&json!({"a": "1", "b": "2"}));
         let turned = config_map(&json!({"b": "2", "a": "1"}));
+        let digest = |object: &Object| mark().digest(object);
         assert_eq!(digest(&one), digest(&turned));
         assert_ne!(digest(&one), digest(&config_map(&json!({"a": "1", "b": "3"}))));
         let mut marked = one.clone();
@@ -150,6 +159,27 @@ mod tests {
             Some(first.as_str()),
             "marking twice changes nothing"
         );
+    }
+
+    #[test]
+    fn a_changed_secret_is_noticed_and_can_not_be_guessed() {
+        let secret = |token: &str| {
+            let object = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "b"}, "stringData": {"token": token},
+            });
+            Object::new(object).unwrap()
+        };
+        let marked = |mark: &Mark, token| {
+            let mut object = secret(token);
+            mark.put_on(&mut object);
+            object
+        };
+        let (one, there) = (mark(), marked(&mark(), "1234"));
+        assert_eq!(one.compare(&marked(&one, "1234"), &there), Standing::Same);
+        assert_eq!(one.compare(&marked(&one, "1235"), &there), Standing::Differs);
+        // Without the key of this life the right guess looks as wrong as any other.
+        let guess = marked(&Mark { key: key("another life"), ..one }, "1234");
+        assert_ne!(guess.annotation(DIGEST), there.annotation(DIGEST));
     }
 
     #[test]
