@@ -35,7 +35,8 @@ pub(crate) fn exposed(folder: &Path, name: &Path, settings: &Settings) -> Option
 }
 
 fn judged(folder: &Path, name: &Path, settings: &Settings) -> io::Result<Option<Exposed>> {
-    let tracked = git(folder, &["ls-files", "--error-unmatch"], name, settings)?;
+    let tracked =
+        git(folder, &["--literal-pathspecs", "ls-files", "--error-unmatch"], name, settings)?;
     if tracked.success() {
         return Ok(Some(Exposed::Tracked));
     }
@@ -48,7 +49,7 @@ fn judged(folder: &Path, name: &Path, settings: &Settings) -> io::Result<Option<
     })
 }
 
-/// Asks about one file, given after `--` and never as a pattern.
+/// Asks about one file. It is given by its path, so that its name is never taken for an option or a pattern.
 fn git(folder: &Path, words: &[&str], name: &Path, settings: &Settings) -> io::Result<ExitStatus> {
     let mut command = Command::new("git");
     command.env_clear();
@@ -56,7 +57,7 @@ fn git(folder: &Path, words: &[&str], name: &Path, settings: &Settings) -> io::R
         command.envs(settings.get(name).map(|value| (name, value)));
     }
     // A repository may name a program that watches its files; nothing of it is started for a question.
-    command.args(["--literal-pathspecs", "--no-optional-locks", "-c", "core.fsmonitor=false"]);
-    command.args(words).arg("--").arg(name).current_dir(folder);
+    command.args(["--no-optional-locks", "-c", "core.fsmonitor=false"]);
+    command.args(words).arg("--").arg(Path::new(".").join(name)).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()
 }

@@ -1,7 +1,7 @@
 //! What is done before anything secret is read: nothing of this process is dumped to a disk, shown to another process of
 //! the same user, or told by a panic.
 
-use rustix::io::Result;
+use rustix::io;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::output;
@@ -33,33 +33,21 @@ pub(crate) fn harden() {
 
 /// No core file, no debugger, and `/proc` of this process is for root alone.
 #[cfg(target_os = "linux")]
-fn undumpable() -> Result<()> {
+fn undumpable() -> io::Result<()> {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
 }
 
 /// Elsewhere there is no such switch.
 #[cfg(not(target_os = "linux"))]
-fn undumpable() -> Result<()> {
+fn undumpable() -> io::Result<()> {
     Ok(())
 }
 
 /// No core file, and no way back: the hard limit is lowered too. Children inherit it.
-fn no_core() -> Result<()> {
+fn no_core() -> io::Result<()> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
 }
 
 #[cfg(test)]
-mod tests {
-    use rustix::process::{DumpableBehavior, dumpable_behavior, getrlimit};
-
-    use super::*;
-
-    #[test]
-    fn nothing_can_be_dumped() {
-        undumpable().unwrap();
-        no_core().unwrap();
-        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
-        assert_eq!(getrlimit(Resource::Core), Rlimit { current: Some(0), maximum: Some(0) });
-    }
-}
+mod tests;
