@@ -41,10 +41,19 @@ const ROWS: &[Row] = &[
         "Invalid credentials",
         Class::Denied,
         Some(
-            "compare the client id, the client secret and the host: US and EU are separate worlds",
+            "compare the client id, the client secret and the host: US (app.infisical.com) and EU (eu.infisical.com) are \
+             separate worlds, and each refuses what belongs to the other",
         ),
     ),
-    Row(401, "", Class::Denied, Some("the access token was revoked or spent: log in again")),
+    Row(
+        401,
+        "",
+        Class::Denied,
+        Some(
+            "even a fresh token is refused: is the machine identity still there, and is this its host? US and EU are \
+             separate worlds",
+        ),
+    ),
     Row(
         403,
         "You are not a member of this project",

@@ -1,154 +1,54 @@
-//! The client itself: one server, one identity, one way to read answers and errors.
+//! The client itself: one server, one identity, one way to send, to try again, and to read what comes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use castle_model::{Class, Failure, Secret};
-use castle_wire::failure::chain;
-use castle_wire::rest::OpenError;
-use castle_wire::{CallError, Reply, Rest, Verify, World};
+use castle_model::spec::Trust;
+use castle_model::{Class, Secret};
+use castle_wire::rest::{OpenError, Sent};
+use castle_wire::{Clock, Reply, Rest, Verify, World};
 use http::Method;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use thiserror::Error;
+use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-use crate::catalogue;
-use crate::session::{Credentials, Login, Session};
+use crate::error::{InfisicalError, page, refused};
+use crate::session::{Credentials, Session};
+
+/// The largest body that the server takes; above it, it answers 500 or nothing at all.
+pub const LARGEST_REQUEST: usize = 1 << 20;
+/// How long a call and its repetitions may take: one window of the server's rate limit, and some.
+pub const PATIENCE: Duration = Duration::from_secs(75);
+/// The first pause before a call is made again, where the server does not say how long; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+/// How often a call is made again that met a gateway without its server, or no connection.
+const REPETITIONS: u32 = 2;
+
+/// When a call may be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// Whenever it failed transiently: twice has the effect of once.
+    Idempotent,
+    /// Only if the server did not act on it: nothing was sent, or it was turned away.
+    IfUnheard,
+}
 
 /// A client of one Infisical server as one machine identity. Clones share the login.
 #[derive(Clone)]
 pub struct Infisical {
-    rest: Rest,
-    credentials: Credentials,
-    session: Arc<Mutex<Session>>,
-}
-
-/// What a server says when it says no.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The status.
-    pub status: u16,
-    /// The name of the error; on 404 that of an operation.
-    pub error: String,
-    /// Its words; several findings are joined.
-    pub message: String,
-    /// The server's name of the request, for its log.
-    pub request: Option<String>,
-}
-
-/// Why a call to Infisical failed.
-#[derive(Debug, Error)]
-pub enum InfisicalError {
-    /// The client could not be made.
-    #[error("cannot set up the Infisical client for {host}")]
-    Open {
-        /// The server.
-        host: String,
-        /// Why not.
-        #[source]
-        source: OpenError,
-    },
-    /// There is no answer.
-    #[error("no answer from Infisical")]
-    Call(#[source] CallError),
-    /// The login was refused.
-    #[error("{host} refuses the login ({}): {}", .refusal.status, .refusal.message)]
-    Login {
-        /// The server.
-        host: String,
-        /// What it says.
-        refusal: Refusal,
-    },
-    /// The server says no.
-    #[error("{host} answers {}: {}{}", .refusal.status, .refusal.message, shown(.refusal.request.as_deref()))]
-    Answer {
-        /// The server.
-        host: String,
-        /// What it says.
-        refusal: Refusal,
-    },
-    /// The server hides a value, which would otherwise be taken for the value itself.
-    #[error("{host} hides the value of `{key}`")]
-    Hidden {
-        /// The server.
-        host: String,
-        /// Whose value.
-        key: String,
-    },
-    /// The server answers something that we do not understand.
-    #[error("{host} gave an answer to {call} that cannot be read: {why}")]
-    Malformed {
-        /// The server.
-        host: String,
-        /// Method and path.
-        call: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
-fn shown(request: Option<&str>) -> String {
-    request.map(|id| format!(" ({id})")).unwrap_or_default()
-}
-
-impl InfisicalError {
-    /// Decides whether the same call may be tried again.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        match self {
-            Self::Open { .. } => Class::Invalid,
-            Self::Call(error) => error.class(),
-            Self::Login { refusal, .. } | Self::Answer { refusal, .. } => {
-                catalogue::meaning(refusal.status, &refusal.message).class
-            }
-            Self::Hidden { .. } => Class::Denied,
-            Self::Malformed { .. } => Class::Bug,
-        }
-    }
-
-    /// Whether the folder or secret asked about does not exist.
-    #[must_use]
-    pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Answer { .. }) && self.class() == Class::Gone
-    }
-
-    /// Whether something is there already that was to be made.
-    #[must_use]
-    pub fn is_existing(&self) -> bool {
-        matches!(self, Self::Answer { .. }) && self.class() == Class::Conflict
-    }
-
-    /// The failure of something that needed this call.
-    #[must_use]
-    pub fn failure(&self, what: impl Into<String>) -> Failure {
-        match self {
-            Self::Call(error) => error.failure(what),
-            Self::Login { refusal, .. } | Self::Answer { refusal, .. } => {
-                catalogue::failure(refusal.status, &refusal.message, what, self.to_string())
-            }
-            Self::Hidden { .. } => Failure::new(self.class(), what, self.to_string()).hint(
-                "give the machine identity the right to read values (readValue) on this path",
-            ),
-            _ => Failure::new(self.class(), what, chain(self)),
-        }
-    }
-}
-
-/// The frame of every error.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Frame {
-    req_id: Option<String>,
-    #[serde(default)]
-    message: Value,
-    #[serde(default)]
-    error: String,
+    pub(crate) rest: Rest,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) credentials: Credentials,
+    pub(crate) session: Arc<Mutex<Session>>,
+    patience: Duration,
 }
 
 impl Infisical {
-    /// A client of the server at `host`; nothing is sent yet.
+    /// A client of the server at `host`, believed by the system's roots; nothing is sent yet.
     ///
     /// # Errors
     /// If the address cannot be used.
@@ -157,9 +57,35 @@ impl Infisical {
         host: &str,
         credentials: Credentials,
     ) -> Result<Self, InfisicalError> {
-        let rest = Rest::open(world, host, &Verify::Roots(world.roots.clone()))
-            .map_err(|source| InfisicalError::Open { host: host.to_owned(), source })?;
-        Ok(Self { rest, credentials, session: Arc::default() })
+        Self::with_trust(world, host, &Trust::System, credentials)
+    }
+
+    /// A client of the server at `host`, whose certificate is believed by `trust`; nothing is sent yet.
+    ///
+    /// # Errors
+    /// If the address or the trust cannot be used.
+    pub fn with_trust(
+        world: &World,
+        host: &str,
+        trust: &Trust,
+        credentials: Credentials,
+    ) -> Result<Self, InfisicalError> {
+        let fail = |source| InfisicalError::Open { host: host.to_owned(), source };
+        let verify = Verify::from_trust(trust, world)
+            .map_err(|source| fail(OpenError::Tls { base: host.to_owned(), source }))?;
+        // Others want the address with `/api`, so that people have it at hand like that.
+        let base = host.trim_end_matches('/');
+        let base = base.strip_suffix("/api").unwrap_or(base);
+        let rest = Rest::open(world, base, &verify).map_err(fail)?;
+        let (clock, session) = (world.clock.clone(), Arc::default());
+        Ok(Self { rest, clock, credentials, session, patience: PATIENCE })
+    }
+
+    /// Sets how long a call and its repetitions may take.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The server's address.
@@ -168,81 +94,62 @@ impl Infisical {
         self.rest.base()
     }
 
-    /// Logs in, unless that is done.
-    ///
-    /// # Errors
-    /// If the server does not answer or refuses; a refusal is remembered and never provoked again.
-    pub async fn login(&self) -> Result<(), InfisicalError> {
-        self.token().await.map(drop)
-    }
-
-    async fn token(&self) -> Result<Secret, InfisicalError> {
-        let mut session = self.session.lock().await;
-        if let Some(token) = &session.token {
-            return Ok(token.clone());
-        }
-        if let Some(refusal) = &session.refused {
-            return Err(self.login_refused(refusal.clone()));
-        }
-        let path = "/api/v1/auth/universal-auth/login";
-        let body = json!({
-            "clientId": self.credentials.client_id.expose().trim(),
-            "clientSecret": self.credentials.client_secret.expose().trim(),
-        });
-        let reply = self.send(Method::POST, path, None, Some(&body)).await?;
-        match self.judge::<Login>("POST login", &reply) {
-            Ok(login) => {
-                let token = Secret::new(login.access_token);
-                session.token = Some(token.clone());
-                Ok(token)
-            }
-            Err(InfisicalError::Answer { refusal, .. }) => {
-                if refusal.status == 401 {
-                    session.refused = Some(refusal.clone());
-                }
-                Err(self.login_refused(refusal))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn login_refused(&self, refusal: Refusal) -> InfisicalError {
-        InfisicalError::Login { host: self.host().to_owned(), refusal }
-    }
-
-    /// One call as the identity. An expired token is replaced once; a missing right never is.
+    /// One call as the identity, which may be made again. An expired token is replaced once; a missing right never is.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
         path_and_query: &str,
         body: Option<&Value>,
     ) -> Result<T, InfisicalError> {
+        self.call_again((method, path_and_query, body), Again::Idempotent).await
+    }
+
+    /// One call as the identity.
+    pub(crate) async fn call_again<T: DeserializeOwned>(
+        &self,
+        (method, path_and_query, body): (Method, &str, Option<&Value>),
+        again: Again,
+    ) -> Result<T, InfisicalError> {
         let path = path_and_query.split('?').next().unwrap_or_default();
         let call = format!("{method} {path}");
         let token = self.token().await?;
-        let reply = self.send(method.clone(), path_and_query, Some(&token), body).await?;
-        let first = self.judge(&call, &reply);
-        let expired = match &first {
-            Err(InfisicalError::Answer { refusal, .. }) => {
-                refusal.status == 401 || (refusal.status == 403 && refusal.error == "TokenError")
+        let request = (method.clone(), path_and_query, body);
+        let first = self.judge(&call, &self.insist(request, Some(&token), again).await?);
+        match first {
+            Err(error) if error.is_stale_token() => {
+                self.drop_token(&token).await;
+                let token = self.token().await?;
+                let request = (method, path_and_query, body);
+                self.judge(&call, &self.insist(request, Some(&token), again).await?)
             }
-            _ => false,
-        };
-        if !expired {
-            return first;
+            other => other,
         }
-        {
-            let mut session = self.session.lock().await;
-            if session.token.as_ref() == Some(&token) {
-                session.token = None;
-            }
-        }
-        let token = self.token().await?;
-        let reply = self.send(method, path_and_query, Some(&token), body).await?;
-        self.judge(&call, &reply)
     }
 
-    async fn send(
+    /// Sends until there is an answer that more patience would not change.
+    pub(crate) async fn insist(
+        &self,
+        (method, path_and_query, body): (Method, &str, Option<&Value>),
+        token: Option<&Secret>,
+        again: Again,
+    ) -> Result<Reply, InfisicalError> {
+        let end = Instant::now() + self.patience;
+        let mut tries = 0;
+        loop {
+            let outcome = self.send(method.clone(), path_and_query, token, body).await;
+            let pause = pause(&outcome, tries, again);
+            let left = end.saturating_duration_since(Instant::now());
+            // To wait for less than what the server asks for would only make it angrier.
+            match pause.filter(|pause| *pause <= left) {
+                Some(pause) => rest(pause).await,
+                None => return outcome,
+            }
+            tries += 1;
+        }
+    }
+
+    /// Sends once.
+    pub(crate) async fn send(
         &self,
         method: Method,
         path_and_query: &str,
@@ -261,6 +168,11 @@ impl Infisical {
             headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
         }
         let body = body.map(Value::to_string).unwrap_or_default();
+        if body.len() > LARGEST_REQUEST {
+            let call = format!("{method} {path_and_query}");
+            let (size, limit) = (body.len(), LARGEST_REQUEST);
+            return Err(InfisicalError::TooLarge { call, size, limit });
+        }
         self.rest.request(method, path_and_query, headers, body).await.map_err(InfisicalError::Call)
     }
 
@@ -269,97 +181,54 @@ impl Infisical {
         InfisicalError::Malformed { host, call: call.to_owned(), why: why.into() }
     }
 
-    fn judge<T: DeserializeOwned>(&self, call: &str, reply: &Reply) -> Result<T, InfisicalError> {
-        if reply.status.is_success() {
+    pub(crate) fn judge<T: DeserializeOwned>(
+        &self,
+        call: &str,
+        reply: &Reply,
+    ) -> Result<T, InfisicalError> {
+        if !reply.status.is_success() {
+            return Err(refused(self.host(), reply));
+        }
+        serde_json::from_slice(&reply.body).map_err(|e| match page(reply) {
+            Some(seen) => {
+                let (host, status) = (self.host().to_owned(), reply.status.as_u16());
+                InfisicalError::Astray { host, status, seen }
+            }
             // The reader's own words can quote the text, so only the place is told.
-            return serde_json::from_slice(&reply.body).map_err(|e| {
-                self.malformed(
-                    call,
-                    format!("{:?} error at line {}, column {}", e.classify(), e.line(), e.column()),
-                )
-            });
-        }
-        Err(InfisicalError::Answer { host: self.host().to_owned(), refusal: refusal(reply) })
-    }
-}
-
-/// What a refusing answer says.
-fn refusal(reply: &Reply) -> Refusal {
-    let status = reply.status.as_u16();
-    let Ok(frame) = serde_json::from_slice::<Frame>(&reply.body) else {
-        // Something in front of the server answered.
-        let message = reply.status.canonical_reason().unwrap_or("no reason given").to_owned();
-        return Refusal { status, error: String::new(), message, request: None };
-    };
-    let message = match &frame.message {
-        Value::String(text) => text.clone(),
-        Value::Array(findings) => {
-            let said: Vec<String> = findings.iter().map(finding).collect();
-            said.join("; ")
-        }
-        other => other.to_string(),
-    };
-    Refusal { status, error: frame.error, message, request: frame.req_id }
-}
-
-/// One finding of a validation: where, and what.
-fn finding(value: &Value) -> String {
-    let place: Vec<String> = value["path"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned))
-        .collect();
-    format!("{}: {}", place.join("."), value["message"].as_str().unwrap_or("not accepted"))
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use http::{HeaderMap, StatusCode};
-
-    use super::*;
-
-    fn said(status: u16, body: &'static str) -> Refusal {
-        refusal(&Reply {
-            status: StatusCode::from_u16(status).unwrap(),
-            reason: None,
-            headers: HeaderMap::new(),
-            body: Bytes::from_static(body.as_bytes()),
+            None => self.malformed(
+                call,
+                format!("{:?} error at line {}, column {}", e.classify(), e.line(), e.column()),
+            ),
         })
     }
+}
 
-    #[test]
-    fn refusals_are_read_as_recorded() {
-        let one = said(
-            401,
-            r#"{"reqId":"req-f4dd","statusCode":401,"message":"Invalid credentials","error":"UnauthorizedError"}"#,
-        );
-        assert_eq!(one.message, "Invalid credentials");
-        assert_eq!(one.request.as_deref(), Some("req-f4dd"));
-        let many = said(
-            422,
-            r#"{"reqId":"r","statusCode":422,"error":"ValidationFailure","message":[
-                {"code":"custom","message":"Secret name cannot contain colon or forward slash.","path":["secrets",0,"secretKey"]},
-                {"code":"invalid_type","message":"Required","path":["environment"]}]}"#,
-        );
-        assert_eq!(
-            many.message,
-            "secrets.0.secretKey: Secret name cannot contain colon or forward slash.; environment: Required"
-        );
-        assert_eq!(said(502, "<html>").message, "Bad Gateway");
+/// How long to wait before the call is made again; none if it is not.
+fn pause(outcome: &Result<Reply, InfisicalError>, tries: u32, again: Again) -> Option<Duration> {
+    let growing = FIRST_PAUSE.saturating_mul(1 << tries.min(8)).min(LONGEST_PAUSE);
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(InfisicalError::Call(error)) => {
+            let may = error.sent() == Sent::No || again == Again::Idempotent;
+            let again = may && error.class() == Class::Transient && tries < REPETITIONS;
+            return again.then_some(growing);
+        }
+        Err(_) => return None,
+    };
+    let asked = reply.header("retry-after").and_then(|text| text.trim().parse().ok());
+    let pause = asked.map_or(growing, Duration::from_secs);
+    match reply.status.as_u16() {
+        429 => Some(pause),
+        502..=504 if tries < REPETITIONS && again == Again::Idempotent => Some(pause),
+        500 if tries == 0 && again == Again::Idempotent => Some(pause),
+        _ => None,
     }
+}
 
-    #[test]
-    fn a_refused_login_names_the_host() {
-        let refusal =
-            said(401, r#"{"statusCode":401,"message":"Invalid credentials","error":"x"}"#);
-        let error = InfisicalError::Login { host: "https://eu.infisical.com".to_owned(), refusal };
-        let failure = error.failure("log in");
-        assert_eq!(
-            failure.why,
-            "https://eu.infisical.com refuses the login (401): Invalid credentials"
-        );
-        assert_eq!(failure.class, Class::Denied);
-    }
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what the server's rate limit asks for is spent here, within `patience`"
+)]
+async fn rest(pause: Duration) {
+    tokio::time::sleep(pause).await;
 }
