@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_layers::Credentials;
+use castle_layers::secrets::source::Access;
 use castle_model::{Spec, StepDecl};
 use castle_wire::World;
 
@@ -45,6 +45,8 @@ pub(crate) struct Castle {
     pub(crate) source: String,
     /// The words that a user types to come back to this castle: `castle`, `castle rehearse -f FILE`.
     pub(crate) command: String,
+    /// The folder of the castle file, which paths in it are relative to.
+    pub(crate) folder: PathBuf,
     pub(crate) state: PathBuf,
     /// Whether the state root was named, and is not the usual one.
     pub(crate) state_given: bool,
@@ -83,7 +85,11 @@ impl Castle {
             write!(command, " --state {}", state.display()).ok();
         }
         let state_given = given.is_some();
-        let mut castle = Self { spec, place, source, command, state, state_given };
+        let folder = match which {
+            Which::Own(path) => path.parent().unwrap_or(&settings.directory).to_owned(),
+            Which::Example => settings.directory.clone(),
+        };
+        let mut castle = Self { spec, place, source, command, folder, state, state_given };
         if place == Place::Rehearsal {
             castle.spec.lock = lock::of_rehearsal(&castle)?;
         }
@@ -121,8 +127,8 @@ pub(crate) fn declare(spec: &Spec) -> Vec<StepDecl> {
 }
 
 /// The steps of a castle, with the code behind them.
-pub(crate) fn graph(spec: &Spec, world: &World, identity: Credentials) -> Result<Graph, Problem> {
-    let graph = castle_layers::build(&Arc::new(spec.clone()), world, identity);
+pub(crate) fn graph(spec: &Spec, world: &World, access: Access) -> Result<Graph, Problem> {
+    let graph = castle_layers::build(&Arc::new(spec.clone()), world, access);
     graph
         .check()
         .map_err(|e| Problem::new(Exit::Failed, "the steps do not fit together").because(&e))?;

@@ -1,12 +1,16 @@
 //! The real world: the operating system's network, clock and randomness, and who castle is to the secret source.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use castle_layers::Credentials;
+use castle_layers::secrets::files::{Disk, Files, Privacy};
+use castle_layers::secrets::private::lines;
+use castle_layers::secrets::source::{Access, Values};
 use castle_model::Secret;
-use castle_model::spec::{PlatformSpec, Spec};
+use castle_model::spec::{InfisicalSpec, PlatformSpec, SourceSpec, Spec};
 use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
 
 use crate::args::Pace;
@@ -45,24 +49,61 @@ pub(crate) fn world_without_roots() -> World {
     }
 }
 
-/// Who castle is to the secret source; asked for before anything is dialled.
-pub(crate) fn identity(castle: &Castle, settings: &Settings) -> Result<Credentials, Problem> {
+/// How the secret sources are reached; asked for before anything is dialled.
+pub(crate) fn access(castle: &Castle, settings: &Settings) -> Result<Access, Problem> {
+    let files: Arc<dyn Files> = Arc::new(Disk {
+        project: castle.folder.clone(),
+        home: settings.get("HOME").map(PathBuf::from),
+    });
+    let mut identities = BTreeMap::new();
+    for (number, source) in castle.spec.secrets.sources.iter().enumerate() {
+        if let SourceSpec::Infisical(infisical) = source {
+            identities.insert(number, identity(infisical, files.as_ref(), settings)?);
+        }
+    }
+    let variables = settings.environment.iter();
+    let environment = variables.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
+    Ok(Access { identities, environment: environment.collect(), files, invented: None })
+}
+
+/// The machine identity of an Infisical: from its file, else from the environment.
+fn identity(
+    infisical: &InfisicalSpec,
+    files: &dyn Files,
+    settings: &Settings,
+) -> Result<Credentials, Problem> {
+    let mut values = Values::new();
+    if let Some(path) = &infisical.credentials {
+        let unusable = |why: String| {
+            Problem::usage(format!("the machine identity in {path} can not be used: {why}"))
+                .hint("it is a file of yours alone (chmod 600) with the lines INFISICAL_CLIENT_ID=… and INFISICAL_CLIENT_SECRET=…; nothing was done")
+        };
+        let content = files.read(path, Privacy::Own).map_err(unusable)?;
+        let content = content.ok_or_else(|| unusable("there is no such file".to_owned()))?;
+        let text = std::str::from_utf8(&content).map_err(|e| unusable(e.to_string()))?;
+        values = lines(&Secret::new(text)).map_err(unusable)?;
+        if let Some(missing) = IDENTITY.iter().find(|name| !values.contains_key(**name)) {
+            return Err(unusable(format!("it lacks {missing}")));
+        }
+    } else {
+        for name in IDENTITY {
+            values.extend(settings.get(name).map(|v| (name.to_owned(), Secret::new(v))));
+        }
+    }
     let missing: Vec<&str> =
-        IDENTITY.into_iter().filter(|name| settings.get(name).is_none()).collect();
-    let value = |name: &str| Secret::new(settings.get(name).unwrap_or_default().to_owned());
-    if missing.is_empty() {
-        let [client_id, client_secret] = IDENTITY.map(value);
+        IDENTITY.into_iter().filter(|name| !values.contains_key(*name)).collect();
+    if let [Some(client_id), Some(client_secret)] = IDENTITY.map(|name| values.remove(name)) {
         return Ok(Credentials { client_id, client_secret });
     }
     let are = if missing.len() == 1 { "is" } else { "are" };
     Err(Problem::usage(format!(
         "castle can not log in to {}: {} {are} not set",
-        castle.spec.secrets.host,
+        infisical.host,
         missing.join(" and ")
     ))
     .hint(format!(
-        "set INFISICAL_CLIENT_ID and INFISICAL_CLIENT_SECRET to a machine identity (universal auth) that may read and write {}; nothing was done. Without credentials, `castle rehearse` does it in the built-in datacenter",
-        castle.spec.secrets.path
+        "set INFISICAL_CLIENT_ID and INFISICAL_CLIENT_SECRET to a machine identity (universal auth) that may read and write {}, or name a file with `credentials_file`; nothing was done. Without credentials, `castle rehearse` does it in the built-in datacenter",
+        infisical.path
     )))
 }
 
@@ -73,7 +114,7 @@ pub(crate) fn announce(castle: &Castle) -> String {
 
 /// Everybody that a run speaks to, in the order of the first word.
 fn endpoints(spec: &Spec) -> Vec<String> {
-    let mut list = vec![format!("secrets from {}", spec.secrets.host)];
+    let mut list = vec![format!("secrets from {}", castle_layers::secrets::words(spec))];
     if let PlatformSpec::Proxmox(proxmox) = &spec.platform {
         list.push(format!("VMs on {}", proxmox.endpoint));
     }

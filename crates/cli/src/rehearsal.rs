@@ -1,8 +1,11 @@
 //! A rehearsal: its datacenter on the disk, and the runtime whose time it owns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use castle_layers::Credentials;
+use castle_layers::secrets::files::{Disk, Files, Memory};
+use castle_layers::secrets::source::{Access, Values};
 use castle_model::Spec;
 use castle_model::spec::Trust;
 use castle_rehearsal::host::{Host, HostError};
@@ -82,6 +85,11 @@ impl Rehearsal {
         Ok(host)
     }
 
+    /// How its secret sources are reached.
+    pub(crate) fn access(&self, host: &Host) -> Access {
+        access(&self.castle.spec, host, Some(&self.datacenter))
+    }
+
     /// The datacenter can not be used, or not any more.
     pub(crate) fn unusable(&self, error: &HostError) -> Problem {
         let reset = || format!("`{} reset` throws it away", rehearse(&self.castle.command));
@@ -105,10 +113,21 @@ pub(crate) fn trusting(mut spec: Spec, host: &Host) -> Result<Spec, Problem> {
     Ok(spec)
 }
 
-/// Who castle is to the rehearsal's secret source.
-pub(crate) fn identity(host: &Host) -> Credentials {
+/// How the rehearsal's secret sources are reached: the datacenter plays Infisical, every other value is invented. Files
+/// that castle writes go into the datacenter's folder, which plays the vault; without one, they stay in memory.
+pub(crate) fn access(spec: &Spec, host: &Host, datacenter: Option<&Path>) -> Access {
     let (client_id, client_secret) = host.credentials();
-    Credentials { client_id, client_secret }
+    let credentials = Credentials { client_id, client_secret };
+    let files: Arc<dyn Files> = match datacenter {
+        Some(folder) => Arc::new(Disk { project: folder.to_owned(), home: None }),
+        None => Arc::new(Memory::default()),
+    };
+    Access {
+        identities: (0..spec.secrets.sources.len()).map(|n| (n, credentials.clone())).collect(),
+        environment: Values::new(),
+        files,
+        invented: Some(host.invented_secrets()),
+    }
 }
 
 /// The command by which a rehearsal is named explicitly.

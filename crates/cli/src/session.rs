@@ -6,7 +6,7 @@ use std::sync::Arc;
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
 use castle_journal::{Records, Start, StateRoot, StepState};
-use castle_layers::Credentials;
+use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
@@ -32,8 +32,8 @@ pub(crate) struct Session<'a> {
     pub(crate) castle: &'a Castle,
     /// Everything outside: the real one, or the rehearsal's.
     pub(crate) world: World,
-    /// Who castle is to the secret source.
-    pub(crate) identity: Credentials,
+    /// How the secret sources are reached.
+    pub(crate) access: Access,
     /// The rehearsal's datacenter, if it is one.
     pub(crate) rehearsal: Option<&'a Host>,
     pub(crate) json: bool,
@@ -58,7 +58,7 @@ impl Session<'_> {
         root: StateRoot,
     ) -> Result<Exit, Problem> {
         let _hangup = survive_hangup()?;
-        let graph = castle::graph(&self.castle.spec, &self.world, self.identity.clone())?;
+        let graph = castle::graph(&self.castle.spec, &self.world, self.access.clone())?;
         let run = next_run(root.journals().records(), self.now());
         let face = Face::new(self.json, self.settings, graph.decls());
         let mut work = Work { root, graph, outputs: Arc::default(), face, run, told: 0 };

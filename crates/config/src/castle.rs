@@ -2,8 +2,8 @@
 
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, EscrowAfterDown, GitopsSpec, MachinesSpec, NetworkingSpec, PlatformSpec,
-    ProxmoxSpec, Role, SecretRef, SecretsSpec, StorageSpec, TokenSpec, Trust, Version,
+    EngineSpec, GitopsSpec, MachinesSpec, NetworkingSpec, PlatformSpec, ProxmoxSpec, Role,
+    SecretRef, StorageSpec, TokenSpec, Trust, Version,
 };
 use castle_model::{Lock, Spec};
 
@@ -12,7 +12,7 @@ use crate::convert::Located;
 use crate::finding::{Finding, Findings};
 use crate::machines::{self, Group};
 use crate::reader::Contents;
-use crate::{layers, network, talos, versions};
+use crate::{layers, network, secret_sources, talos, versions};
 
 /// What Longhorn needs on each machine.
 const LONGHORN_EXTENSIONS: [&str; 2] = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"];
@@ -22,6 +22,7 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
     name(castle, findings);
     versions::judge(castle, findings);
     let platform = castle.block("platform").and_then(|block| platform(block, findings));
+    let secrets = secret_sources::read(castle, findings);
     let groups = machines::read(castle, findings);
     same_names(&groups, findings);
     network::judge(castle, &groups, findings);
@@ -31,11 +32,11 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
     let layers = layers::read(castle, sources, findings);
     let deadlines = layers::deadlines(castle, findings);
     let lock = lock(sources, findings);
-    Some(Spec {
+    let spec = Spec {
         name: castle.label.as_ref()?.value.parse().ok()?,
         talos: castle.plain::<Version>("talos")?,
         kubernetes: castle.plain::<Version>("kubernetes")?,
-        secrets: secrets(castle.block("secrets")?)?,
+        secrets: secrets?,
         platform: platform?,
         network: network::spec(castle.block("network")?)?,
         machine: machine?,
@@ -47,7 +48,9 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         layers,
         deadlines,
         lock: lock?,
-    })
+    };
+    secret_sources::judge_shapes(castle, &spec, findings);
+    Some(spec)
 }
 
 /// What `castle.lock` pins; none if it can not be used.
@@ -86,22 +89,7 @@ fn enabled(castle: &Contents, keyword: &str) -> bool {
     castle.block(keyword).is_none_or(|block| block.plain("enabled") == Some(true))
 }
 
-fn secrets(block: &Contents) -> Option<SecretsSpec> {
-    let require: Vec<Located<String>> = block.plain("require")?;
-    Some(SecretsSpec {
-        host: block.plain("host")?,
-        project: block.plain("project")?,
-        environment: block.plain("environment")?,
-        path: block.plain("path")?,
-        require: require.into_iter().map(|k| k.value).collect(),
-        escrow: match block.plain::<String>("escrow")?.as_str() {
-            "keep" => EscrowAfterDown::Keep,
-            _ => EscrowAfterDown::Remove,
-        },
-    })
-}
-
-fn trust(block: &Contents, findings: &mut Findings) -> Option<Trust> {
+pub(crate) fn trust(block: &Contents, findings: &mut Findings) -> Option<Trust> {
     let (fingerprint, ca) = (block.get::<String>("fingerprint"), block.get::<String>("ca"));
     Some(match (fingerprint, ca) {
         (Some(fingerprint), Some(ca)) => {

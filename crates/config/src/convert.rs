@@ -115,6 +115,7 @@ fn typed(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
         },
         Kind::TextMap => text_map(item),
         Kind::KeyList
+        | Kind::RecipientList
         | Kind::ExtensionList
         | Kind::HostList
         | Kind::AddressList
@@ -240,6 +241,7 @@ fn list(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
 fn element(kind: Kind, text: &str) -> Result<(), String> {
     match kind {
         Kind::KeyList => forms::check_key(text),
+        Kind::RecipientList => forms::check_recipient(text),
         Kind::ExtensionList => {
             let part = |part: &str| {
                 !part.is_empty()

@@ -31,6 +31,21 @@ pub(crate) fn check_key(text: &str) -> Result<(), String> {
     }
 }
 
+/// Checks a recipient of age by how it begins; whether it is one, age itself says when it is used.
+pub(crate) fn check_recipient(text: &str) -> Result<(), String> {
+    let bech32 = text.strip_prefix("age1").is_some_and(|rest| {
+        rest.len() >= 50 && rest.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    });
+    let ssh = ["ssh-ed25519 ", "ssh-rsa "].iter().any(|kind| text.starts_with(kind));
+    match (bech32 || ssh, text.starts_with("age1")) {
+        (true, _) => Ok(()),
+        (false, true) => Err("the recipient is not whole".to_owned()),
+        (false, false) => {
+            Err("a recipient begins with `age1`, `ssh-ed25519` or `ssh-rsa`".to_owned())
+        }
+    }
+}
+
 pub(crate) fn check_host(text: &str) -> Result<(), String> {
     let label = |part: &str| check_label(&part.to_ascii_lowercase()).is_ok();
     let good = text.parse::<std::net::IpAddr>().is_ok()
@@ -139,7 +154,12 @@ pub(crate) fn vault_path(text: &str) -> Result<String, String> {
     }
     let parts: Vec<&str> = text.split('/').filter(|p| !p.is_empty()).collect();
     for part in &parts {
-        check_word(part).map_err(|reason| format!("in `{part}`: {reason}"))?;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if let Some(c) = part.chars().find(|c| !allowed(*c)) {
+            return Err(format!(
+                "in `{part}`: `{c}` is not allowed in the name of a folder of Infisical"
+            ));
+        }
     }
     Ok(format!("/{}", parts.join("/")))
 }

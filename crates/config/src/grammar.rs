@@ -4,6 +4,7 @@ use crate::suggest::one_of;
 
 mod machine;
 mod platform;
+mod secrets;
 mod table;
 
 pub(crate) use table::CASTLE;
@@ -55,6 +56,8 @@ pub(crate) enum Kind {
     Secret,
     /// A list of keys of the secret source.
     KeyList,
+    /// A list of recipients of age.
+    RecipientList,
     /// A list of names of Talos system extensions.
     ExtensionList,
     /// A list of host names or addresses.
@@ -95,8 +98,8 @@ pub(crate) enum Presence {
 pub(crate) struct Attribute {
     /// Its key.
     pub(crate) key: &'static str,
-    /// The platform that it belongs to; none if it stands in every castle.
-    pub(crate) platform: Option<&'static str>,
+    /// The variant of its block that it belongs to, or the platform of its castle; none if it stands in all of them.
+    pub(crate) variant: Option<&'static str>,
     /// What it takes.
     pub(crate) kind: Kind,
     /// Whether it must be given.
@@ -125,20 +128,22 @@ pub(crate) enum Times {
     Once,
     /// Once or not at all (for each label that is listed).
     AtMostOnce,
+    /// Once or more; their order has a meaning.
+    Several,
     /// Any number of times, with different names.
     Any,
     /// The same, and nobody else judges whether the names differ.
     PerName,
 }
 
-/// What a key means in a block, given the castle's platform.
+/// What a key means in a block, given its variant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Meaning {
     /// This attribute.
     Attribute(&'static Attribute),
-    /// An attribute of this other platform.
+    /// An attribute of this other variant.
     Elsewhere(&'static str),
-    /// One of several attributes; which one, only the platform could tell, and it is not known.
+    /// One of several attributes; which one, only the variant could tell, and it is not known.
     Unsure,
     /// Nothing.
     Unknown,
@@ -189,6 +194,7 @@ impl Kind {
             Self::Fingerprint => "a SHA-256 fingerprint (32 bytes in hexadecimal)".into(),
             Self::Secret => "a secret: secret(\"KEY\")".into(),
             Self::KeyList => "a list of keys of the secret source".into(),
+            Self::RecipientList => "a list of recipients of age".into(),
             Self::ExtensionList => "a list of Talos extensions".into(),
             Self::HostList => "a list of host names or addresses".into(),
             Self::AddressList => "a list of IPv4 addresses".into(),
@@ -204,31 +210,36 @@ impl Kind {
 }
 
 impl Attribute {
-    /// The same attribute, for the castles of one platform.
-    const fn only(self, platform: &'static str) -> Self {
-        Self { platform: Some(platform), ..self }
+    /// The same attribute, for one variant.
+    const fn only(self, variant: &'static str) -> Self {
+        Self { variant: Some(variant), ..self }
     }
 
-    /// Whether it may stand in castles of this platform; where that is not known, it may.
-    pub(crate) fn fits(&self, platform: Option<&str>) -> bool {
-        self.platform.is_none() || platform.is_none() || self.platform == platform
+    /// Whether it may stand in this variant; where that is not known, it may.
+    pub(crate) fn fits(&self, variant: Option<&str>) -> bool {
+        self.variant.is_none() || variant.is_none() || self.variant == variant
     }
 }
 
 impl Block {
-    /// The attribute of this key, whatever the platform.
+    /// Whether its label decides what may stand in it.
+    pub(crate) fn varies_by_label(&self) -> bool {
+        let Label::OneOf(words) = self.label else { return false };
+        self.attributes.iter().any(|a| a.variant.is_some_and(|variant| words.contains(&variant)))
+    }
+
+    /// The attribute of this key, whatever the variant.
     pub(crate) fn attribute(&self, key: &str) -> Option<&'static Attribute> {
         self.attributes.iter().find(|a| a.key == key)
     }
 
-    /// What a key means in castles of this platform.
-    pub(crate) fn meaning(&self, key: &str, platform: Option<&str>) -> Meaning {
+    /// What a key means in this variant.
+    pub(crate) fn meaning(&self, key: &str, variant: Option<&str>) -> Meaning {
         let named = || self.attributes.iter().filter(|a| a.key == key);
-        match (named().filter(|a| a.fits(platform)).collect::<Vec<_>>().as_slice(), named().next())
-        {
+        match (named().filter(|a| a.fits(variant)).collect::<Vec<_>>().as_slice(), named().next()) {
             ([one], _) => Meaning::Attribute(one),
             ([_, _, ..], _) => Meaning::Unsure,
-            ([], Some(other)) => Meaning::Elsewhere(other.platform.unwrap_or_default()),
+            ([], Some(other)) => Meaning::Elsewhere(other.variant.unwrap_or_default()),
             ([], None) => Meaning::Unknown,
         }
     }
@@ -245,9 +256,9 @@ impl Block {
             || self.blocks.iter().any(|inner| inner.knows(word))
     }
 
-    /// Every word that may begin a line in this block, in castles of this platform.
-    pub(crate) fn words(&self, platform: Option<&str>) -> Vec<&'static str> {
-        let attributes = self.attributes.iter().filter(|a| a.fits(platform)).map(|a| a.key);
+    /// Every word that may begin a line in this variant of the block.
+    pub(crate) fn words(&self, variant: Option<&str>) -> Vec<&'static str> {
+        let attributes = self.attributes.iter().filter(|a| a.fits(variant)).map(|a| a.key);
         let mut words: Vec<_> = attributes.chain(self.blocks.iter().map(|b| b.keyword)).collect();
         words.dedup();
         words

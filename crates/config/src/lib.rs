@@ -32,6 +32,7 @@ mod reader;
 mod reference;
 mod render;
 mod scan;
+mod secret_sources;
 mod secrets;
 mod suggest;
 mod syntax;

@@ -203,10 +203,10 @@ impl Reader<'_> {
 
     /// What the block lacks: defaults are filled in, the rest is reported.
     fn absent(&mut self, contents: &mut Contents) {
-        let platform = self.platform_of(contents);
+        let variant = self.variant_of(contents);
         for attribute in contents.grammar.attributes {
-            let known = attribute.platform.is_none() || platform.is_some();
-            if !known || !attribute.fits(platform.as_deref()) {
+            let known = attribute.variant.is_none() || variant.is_some();
+            if !known || !attribute.fits(variant.as_deref()) {
                 continue;
             }
             let written = contents.written.iter().any(|key| key == attribute.key);
@@ -223,7 +223,7 @@ impl Reader<'_> {
         for inner in contents.grammar.blocks {
             let given =
                 contents.block(inner.keyword).is_some() || contents.may_be_written(inner.keyword);
-            if inner.times == Times::Once && !given {
+            if matches!(inner.times, Times::Once | Times::Several) && !given {
                 let finding =
                     Finding::error("C0104", format!("the block `{}` is missing", inner.keyword));
                 let finding = finding.at(&contents.header, "in this castle").note(inner.doc);
@@ -232,12 +232,11 @@ impl Reader<'_> {
         }
     }
 
-    /// The platform that decides what may stand in a block: in `platform` its own label, else the castle's.
-    fn platform_of(&self, contents: &Contents) -> Option<String> {
-        match (contents.grammar.keyword, &contents.label) {
-            ("platform", label) => label.as_ref().map(|l| l.value.clone()),
-            _ => self.platform.as_ref().map(|p| p.value.clone()),
-        }
+    /// What decides which attributes a block may have: its own label where that does, else the castle's platform.
+    fn variant_of(&self, contents: &Contents) -> Option<String> {
+        let by_label = contents.grammar.varies_by_label();
+        let named = if by_label { &contents.label } else { &self.platform };
+        named.as_ref().map(|located| located.value.clone())
     }
 
     fn label(&mut self, grammar: &Block, node: &BlockNode) -> Option<Located<String>> {
@@ -286,7 +285,7 @@ impl Reader<'_> {
     fn inner(&mut self, contents: &mut Contents, node: &BlockNode) {
         let keyword = node.ident.as_str();
         let range = node.ident.span().unwrap_or_default();
-        let platform = self.platform_of(contents);
+        let variant = self.variant_of(contents);
         let Some(grammar) = contents.grammar.block(keyword) else {
             let finding = if let Some(attribute) = contents.grammar.attribute(keyword) {
                 Finding::error("C0110", format!("`{keyword}` is an attribute, not a block"))
@@ -295,10 +294,10 @@ impl Reader<'_> {
             } else {
                 Finding::error("C0101", format!("there is no block `{keyword}` here"))
                     .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
-                    .help(suggestion(contents.grammar, keyword, platform.as_deref()))
+                    .help(suggestion(contents.grammar, keyword, variant.as_deref()))
             };
             self.add(finding);
-            contents.meant.extend(nearest(keyword, contents.grammar.words(platform.as_deref())));
+            contents.meant.extend(nearest(keyword, contents.grammar.words(variant.as_deref())));
             return;
         };
         let read = self.block(grammar, node);
@@ -309,7 +308,7 @@ impl Reader<'_> {
         };
         let mut twins = contents.blocks.iter().filter(|b| b.grammar.keyword == keyword && name(b));
         match twins.next() {
-            Some(first) if grammar.times != Times::Any && !misread => {
+            Some(first) if !matches!(grammar.times, Times::Any | Times::Several) && !misread => {
                 let finding = Finding::error("C0105", format!("`{}` stands twice", text_of(&read)))
                     .at(&read.header, "the second time")
                     .related(&first.header, "the first time")
@@ -323,12 +322,12 @@ impl Reader<'_> {
     fn attribute(&mut self, contents: &mut Contents, node: &AttributeNode) {
         let key = node.key.as_str();
         let range = node.key.span().unwrap_or_default();
-        let platform = self.platform_of(contents);
-        let meaning = contents.grammar.meaning(key, platform.as_deref());
+        let variant = self.variant_of(contents);
+        let meaning = contents.grammar.meaning(key, variant.as_deref());
         let value = if let Meaning::Attribute(attribute) = meaning {
             self.value(&contents.setting(attribute), &node.value)
         } else if let Meaning::Elsewhere(other) = meaning {
-            self.of_another_platform(key, other, &range);
+            self.of_another_variant(contents, key, other, &range);
             return;
         } else if matches!(meaning, Meaning::Unsure) {
             return;
@@ -349,10 +348,10 @@ impl Reader<'_> {
             } else {
                 Finding::error("C0102", format!("there is no key `{key}` here"))
                     .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
-                    .help(suggestion(contents.grammar, key, platform.as_deref()))
+                    .help(suggestion(contents.grammar, key, variant.as_deref()))
             };
             self.add(finding);
-            contents.meant.extend(nearest(key, contents.grammar.words(platform.as_deref())));
+            contents.meant.extend(nearest(key, contents.grammar.words(variant.as_deref())));
             return;
         };
         if let Some(Located { value: typed, range: place }) = value {
@@ -443,7 +442,22 @@ impl Reader<'_> {
         }
     }
 
-    fn of_another_platform(&mut self, key: &str, other: &str, range: &Range<usize>) {
+    fn of_another_variant(
+        &mut self,
+        contents: &Contents,
+        key: &str,
+        other: &str,
+        range: &Range<usize>,
+    ) {
+        if contents.grammar.keyword != "platform" && contents.grammar.varies_by_label() {
+            let title = format!("`{key}` belongs into {} \"{other}\"", contents.grammar.keyword);
+            self.add(
+                Finding::error("C0112", title)
+                    .at(range, format!("not in {}", text_of(contents)))
+                    .help(format!("take `{key}` out")),
+            );
+            return;
+        }
         let title = format!("`{key}` belongs to castles of platform \"{other}\"");
         let mut finding = Finding::error("C0112", title).at(range, "not in this castle");
         if let Some(platform) = &self.platform {
@@ -516,8 +530,8 @@ fn header(node: &BlockNode) -> Range<usize> {
 }
 
 /// What may have been meant by an unknown word: a near one here, or the same one elsewhere.
-fn suggestion(grammar: &Block, word: &str, platform: Option<&str>) -> String {
-    if let Some(near) = nearest(word, grammar.words(platform)) {
+fn suggestion(grammar: &Block, word: &str, variant: Option<&str>) -> String {
+    if let Some(near) = nearest(word, grammar.words(variant)) {
         return format!("did you mean `{near}`?");
     }
     let elsewhere = CASTLE.blocks.iter().find(|b| b.attribute(word).is_some());
@@ -527,5 +541,5 @@ fn suggestion(grammar: &Block, word: &str, platform: Option<&str>) -> String {
     if CASTLE.block(word).is_some() || CASTLE.attribute(word).is_some() {
         return format!("`{word}` stands directly in `castle`");
     }
-    format!("here may stand {}", one_of(grammar.words(platform)))
+    format!("here may stand {}", one_of(grammar.words(variant)))
 }

@@ -71,11 +71,10 @@ pub fn reference() -> String {
     page
 }
 
-/// A block and those inside; one whose settings all depend on its label is shown once for each label.
+/// A block and those inside; one whose settings depend on its label is shown once for each label.
 fn blocks(page: &mut String, outer: &Block, parent: &str) {
-    let every = outer.attributes.iter().all(|a| a.platform.is_some());
     match outer.label {
-        Label::OneOf(words) if every && !outer.attributes.is_empty() => {
+        Label::OneOf(words) if outer.varies_by_label() => {
             for word in words {
                 block(page, outer, parent, Some(word));
             }
@@ -105,6 +104,7 @@ fn block(page: &mut String, block: &Block, parent: &str, only: Option<&str>) {
             "Once for each label"
         }
         Times::AtMostOnce => "At most once",
+        Times::Several => "One or more of its kinds, in the order in which they are asked,",
         Times::Any | Times::PerName => "Any number of times",
     };
     let place = if parent.is_empty() { "in the file".to_owned() } else { format!("in `{parent}`") };
@@ -120,7 +120,7 @@ fn block(page: &mut String, block: &Block, parent: &str, only: Option<&str>) {
 
 /// A row of the table, with the platform that the attribute belongs to where that is not said already.
 fn row(page: &mut String, attribute: &Attribute, name_platform: bool) {
-    let platform = match attribute.platform.filter(|_| name_platform) {
+    let platform = match attribute.variant.filter(|_| name_platform) {
         Some(platform) => format!("(platform \"{platform}\") "),
         None => String::new(),
     };

@@ -223,7 +223,10 @@ fn environment_and_files_come_from_the_snapshot() {
     assert_eq!(wanted_files(&sources.text), ["ca.pem", "project.txt"]);
     let spec = read(&sources).spec.unwrap_or_else(|| panic!("{}", shown(&sources)));
     assert_eq!(
-        (spec.secrets.project.as_str(), spec.platform.proxmox().unwrap().node.as_str()),
+        (
+            spec.secrets.infisical().unwrap().project.as_str(),
+            spec.platform.proxmox().unwrap().node.as_str()
+        ),
         ("other", "pve7")
     );
     assert_eq!(

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use castle_engine::{Stop, Whole};
 use castle_infisical::Credentials;
 use castle_journal::Journals;
+use castle_layers::secrets::source::Access;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
@@ -45,7 +46,7 @@ async fn raise(mut spec: Spec, seed: u64) -> Result<serde_json::Value, Box<dyn E
     let spec = Arc::new(spec);
     let (client_id, client_secret) = host.credentials();
     let identity = Credentials { client_id, client_secret };
-    let graph = castle_layers::build(&spec, &host.world(), identity);
+    let graph = castle_layers::build(&spec, &host.world(), Access::to_infisical(identity));
     let clock = host.clock();
     let mut events = Vec::new();
     let (_, report) = Whole {

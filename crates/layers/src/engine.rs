@@ -32,22 +32,32 @@ pub fn store_id() -> StepId {
     StepId::new("engine", "store")
 }
 
+/// Whether the cluster reads secrets by itself: only Infisical can be asked from there.
+pub(crate) fn has_store(spec: &Spec) -> bool {
+    spec.engine.enabled && spec.secrets.infisical().is_some()
+}
+
 /// The steps of this layer; none if it is switched off.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     if !spec.engine.enabled {
         return Vec::new();
     }
-    vec![
+    let mut steps = vec![
         StepDecl::new(operator_id(), "External Secrets", "operator")
             .needs([ids::access()])
             .weight(16_000)
             .contained("the VMs"),
-        StepDecl::new(store_id(), format!("secret store {STORE}"), "store")
-            .needs([operator_id(), ids::secrets_read()])
-            .weight(4_000)
-            .contained("the VMs"),
-    ]
+    ];
+    if has_store(spec) {
+        steps.push(
+            StepDecl::new(store_id(), format!("secret store {STORE}"), "store")
+                .needs([operator_id(), ids::secrets_read()])
+                .weight(4_000)
+                .contained("the VMs"),
+        );
+    }
+    steps
 }
 
 /// Adds the steps of this layer.

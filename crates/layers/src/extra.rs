@@ -59,7 +59,8 @@ fn last_step(spec: &Spec, layer: &LayerName) -> Option<StepId> {
     match layer.as_str() {
         "secrets" => Some(ids::secrets_escrow()),
         "platform" => Some(ids::nodes()),
-        "engine" => spec.engine.enabled.then(engine::store_id),
+        "engine" if engine::has_store(spec) => Some(engine::store_id()),
+        "engine" => spec.engine.enabled.then(engine::operator_id),
         "networking" => spec.networking.enabled.then(networking::pool_id),
         "storage" => spec.storage.enabled.then(storage::volume_id),
         "gitops" => spec.gitops.enabled.then(gitops::handover_id),

@@ -58,7 +58,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     let gitops = &spec.gitops;
     let mut source_needs = vec![flux_id(), ids::secrets_read()];
-    if spec.engine.enabled && gitops.token.is_some() {
+    if engine::has_store(spec) && gitops.token.is_some() {
         source_needs.push(engine::store_id());
     }
     let within = "the VMs";

@@ -16,10 +16,12 @@ pub mod storage;
 use std::sync::Arc;
 
 use castle_engine::Graph;
-/// The machine identity that reads the secret source.
+/// A machine identity of Infisical.
 pub use castle_infisical::Credentials;
 use castle_model::{Spec, StepDecl};
 use castle_wire::World;
+
+use secrets::source::Access;
 
 /// Every step of a castle, the platform's included.
 #[must_use]
@@ -36,11 +38,11 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     .concat()
 }
 
-/// Every step of a castle with the code behind it. The identity is the one that reads the secret source.
+/// Every step of a castle with the code behind it. The access is the one to the secret sources.
 #[must_use]
-pub fn build(spec: &Arc<Spec>, world: &World, identity: Credentials) -> Graph {
+pub fn build(spec: &Arc<Spec>, world: &World, access: Access) -> Graph {
     let mut graph = Graph::new();
-    secrets::build(&mut graph, spec, world, identity);
+    secrets::build(&mut graph, spec, world, access);
     castle_platforms::build(&mut graph, spec, world);
     engine::build(&mut graph, spec, world);
     networking::build(&mut graph, spec, world);

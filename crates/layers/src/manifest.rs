@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use crate::objects::held_up;
 
-/// The objects of a set as read and adjusted, kept for the rest of the run; without our mark.
-const READ: Key<Vec<Value>> = Key::new("manifest/objects");
+/// The objects of a set, kept for the rest of the run.
+const WANTED: Key<Wanted> = Key::new("manifest/objects");
 /// How many objects of one rank are on their way at a time.
 const AT_ONCE: usize = 16;
 /// Kinds that are ready by being there: nothing of them is waited for.
@@ -51,6 +51,22 @@ pub(crate) enum Source {
     Files(ExtraLayer),
 }
 
+/// The objects of a set as read and adjusted, marked and in the order of their ranks.
+struct Wanted {
+    mark: Mark,
+    objects: Vec<Object>,
+}
+
+impl Wanted {
+    fn new(mark: Mark, mut objects: Vec<Object>) -> Self {
+        for object in &mut objects {
+            mark.put_on(object);
+        }
+        sort(&mut objects);
+        Self { mark, objects }
+    }
+}
+
 /// The step.
 pub(crate) struct ManifestStep {
     pub(crate) cluster: Arc<Cluster>,
@@ -69,24 +85,22 @@ impl ManifestStep {
         }
     }
 
-    /// The wanted objects, marked and in the order of their ranks.
-    async fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
+    /// The wanted objects: read once, and marked anew only if the castle's life has become another one.
+    async fn wanted(&self, cx: &Context) -> Result<Arc<Wanted>, Failure> {
         let name = self.name();
-        let read = if let Ok(read) = cx.outputs().get_of(&READ, &name) {
-            read
-        } else {
-            let read = self.read().await?;
-            cx.outputs().put_of(&READ, &name, read.clone());
-            Arc::new(read)
-        };
         let mark = self.cluster.mark(cx)?;
-        let objects: Result<Vec<Object>, String> = read.iter().cloned().map(Object::new).collect();
-        let mut objects = objects.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
-        for object in &mut objects {
-            mark.put_on(object);
-        }
-        sort(&mut objects);
-        Ok((mark, objects))
+        let wanted = match cx.outputs().get_of(&WANTED, &name) {
+            Ok(known) if known.mark == mark => return Ok(known),
+            Ok(known) => Wanted::new(mark, known.objects.clone()),
+            Err(_) => {
+                let read: Result<Vec<Object>, String> =
+                    self.read().await?.into_iter().map(Object::new).collect();
+                let read = read.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
+                Wanted::new(mark, read)
+            }
+        };
+        cx.outputs().put_of(&WANTED, &name, wanted);
+        cx.outputs().get_of(&WANTED, &name)
     }
 
     async fn read(&self) -> Result<Vec<Value>, Failure> {
@@ -122,28 +136,6 @@ impl ManifestStep {
         self.makes
             .iter()
             .map(|(kind, namespace, name)| ObjectId::namespaced("apps/v1", kind, namespace, name))
-    }
-
-    /// Judges everything of the set that has to become ready.
-    fn verdict(&self, wanted: &[Object], there: &Objects) -> Verdict {
-        let ids = wanted.iter().filter(|o| !is_silent(o)).map(Object::id).chain(self.made());
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for id in ids {
-            match there.get(&id) {
-                Some(object) => found.push(object),
-                None => missing.push(id.to_string()),
-            }
-        }
-        if let Some(first) = missing.first() {
-            return Verdict::Waiting(match missing.len() {
-                1 => format!("{first} is not there yet"),
-                many => format!("{first} and {} more are not there yet", many - 1),
-            });
-        }
-        held_up(found.iter().copied()).unwrap_or_else(|| match hooks_served(wanted, there) {
-            Ok(()) => Verdict::Ready(self.proof(wanted, found.len())),
-            Err(reason) => Verdict::Waiting(reason),
-        })
     }
 
     fn proof(&self, wanted: &[Object], judged: usize) -> String {
@@ -236,8 +228,8 @@ impl ManifestStep {
 impl Step for ManifestStep {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.cluster.client(cx)?;
-        let (mark, wanted) = self.wanted(cx).await?;
-        let survey = client.survey(&mark, &wanted).await?;
+        let wanted = self.wanted(cx).await?;
+        let survey = client.survey(&wanted.mark, &wanted.objects).await?;
         if let Some(observed) = lacking(&survey) {
             return Ok(observed);
         }
@@ -250,24 +242,31 @@ impl Step for ManifestStep {
         }
         let judged = survey.same.iter().filter(|o| !is_silent(o)).count() + made.len();
         let verdict = held_up(survey.same.iter().chain(&made));
-        Ok(observed(verdict.unwrap_or_else(|| Verdict::Ready(self.proof(&wanted, judged)))))
+        Ok(observed(verdict.unwrap_or_else(|| Verdict::Ready(self.proof(&wanted.objects, judged)))))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let client = self.cluster.client(cx)?;
-        let (mark, wanted) = self.wanted(cx).await?;
-        let survey = client.survey(&mark, &wanted).await?;
+        let wanted = self.wanted(cx).await?;
+        let survey = client.survey(&wanted.mark, &wanted.objects).await?;
         refuse_foreign(&survey)?;
-        self.apply(cx, &client, &wanted, &survey).await?;
+        self.apply(cx, &client, &wanted.objects, &survey).await?;
         Ok(Acted::of(change(&survey)))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        let (_, wanted) = self.wanted(cx).await?;
-        let judge = |there: &Objects| self.verdict(&wanted, there);
-        self.cluster
-            .settled(cx, &format!("{} to be ready", self.name()), self.places(&wanted), judge)
-            .await
+        let wanted = self.wanted(cx).await?;
+        let objects = &wanted.objects;
+        // Every change of the cluster is judged, so what does not change is looked up once.
+        let loud = objects.iter().filter(|o| !is_silent(o)).map(Object::id).chain(self.made());
+        let (loud, services): (Vec<ObjectId>, _) = (loud.collect(), hook_services(objects));
+        let judge = |there: &Objects| match verdict(&loud, &services, there) {
+            Verdict::Ready(judged) => Verdict::Ready(self.proof(objects, judged)),
+            Verdict::Waiting(reason) => Verdict::Waiting(reason),
+            Verdict::Failed(failure) => Verdict::Failed(failure),
+        };
+        let what = format!("{} to be ready", self.name());
+        self.cluster.settled(cx, &what, self.places(objects), judge).await
     }
 }
 
@@ -326,6 +325,35 @@ fn is_silent(object: &Object) -> bool {
         || (object.kind() == "Service" && object.text("/spec/type") != Some("LoadBalancer"))
 }
 
+/// Judges everything that has to become ready, and the services behind the webhooks; says how many there are.
+fn verdict(
+    loud: &[ObjectId],
+    services: &BTreeSet<(String, String)>,
+    there: &Objects,
+) -> Verdict<usize> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for id in loud {
+        match there.get(id) {
+            Some(object) => found.push(object),
+            None => missing.push(id),
+        }
+    }
+    if let Some(first) = missing.first() {
+        return Verdict::Waiting(match missing.len() {
+            1 => format!("{first} is not there yet"),
+            many => format!("{first} and {} more are not there yet", many - 1),
+        });
+    }
+    match held_up(found.iter().copied()) {
+        Some(Verdict::Failed(failure)) => Verdict::Failed(failure),
+        Some(Verdict::Waiting(reason) | Verdict::Ready(reason)) => Verdict::Waiting(reason),
+        None => match hooks_served(services, there) {
+            Ok(()) => Verdict::Ready(found.len()),
+            Err(reason) => Verdict::Waiting(reason),
+        },
+    }
+}
+
 /// The services behind the webhooks of a set, each once.
 fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
     wanted
@@ -340,12 +368,12 @@ fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
 }
 
 /// Whether every service behind a webhook of the set has a ready endpoint.
-fn hooks_served(wanted: &[Object], there: &Objects) -> Result<(), String> {
-    for (namespace, service) in hook_services(wanted) {
+fn hooks_served(services: &BTreeSet<(String, String)>, there: &Objects) -> Result<(), String> {
+    for (namespace, service) in services {
         let slices = there.values().filter(|object| {
             object.kind() == "EndpointSlice"
-                && object.namespace() == Some(&namespace)
-                && object.label("kubernetes.io/service-name") == Some(&service)
+                && object.namespace() == Some(namespace)
+                && object.label("kubernetes.io/service-name") == Some(service)
         });
         let mut reason = format!("the webhook service {namespace}/{service} has no endpoints yet");
         let mut served = false;

@@ -7,32 +7,44 @@
 use std::sync::{Arc, OnceLock};
 
 use castle_engine::Graph;
-use castle_infisical::{Credentials, Infisical, InfisicalError, Place};
-use castle_model::spec::EscrowAfterDown;
+use castle_model::spec::{EscrowAfterDown, EscrowPlace};
 use castle_model::{Failure, Spec, StepDecl};
 use castle_platforms::ids::{secrets_escrow, secrets_read};
 use castle_platforms::proxmox::{inventory_id, preflight_id};
 use castle_wire::World;
 
+mod environment;
 pub mod escrow;
+pub mod files;
+pub mod gather;
+mod infisical;
+mod invented;
 pub mod kept;
+pub mod private;
 pub mod read;
+mod shape;
+pub mod source;
 #[cfg(test)]
 mod tests;
+
+use source::{Access, Sources};
 
 /// Declares the steps of this layer.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
-    let host = &spec.secrets.host;
-    let escrow = StepDecl::new(secrets_escrow(), format!("Talos secrets in {host}"), "escrow")
-        .needs([inventory_id(), preflight_id()])
-        .weight(500);
+    let escrow = StepDecl::new(
+        secrets_escrow(),
+        format!("Talos secrets in {}", escrow_words(spec)),
+        "escrow",
+    )
+    .needs([inventory_id(), preflight_id()])
+    .weight(500);
     vec![
-        StepDecl::new(secrets_read(), format!("secrets from {host}"), "read")
+        StepDecl::new(secrets_read(), format!("secrets from {}", words(spec)), "read")
             .weight(300)
             .always()
             .nothing_to_undo("it only reads"),
-        match spec.secrets.escrow {
+        match spec.secrets.escrow.after_down {
             EscrowAfterDown::Remove => escrow.undo(),
             EscrowAfterDown::Keep => {
                 escrow.nothing_to_undo("escrowed entries are kept; the next birth overwrites them")
@@ -41,9 +53,26 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     ]
 }
 
+/// The sources in words, in their order.
+#[must_use]
+pub fn words(spec: &Spec) -> String {
+    let sources: Vec<String> = spec.secrets.sources.iter().map(ToString::to_string).collect();
+    sources.join(", then ")
+}
+
+/// The place where the castle's own secrets are kept, in words.
+fn escrow_words(spec: &Spec) -> String {
+    match (&spec.secrets.escrow.place, spec.secrets.infisical()) {
+        (EscrowPlace::File(escrow), _) => escrow.file.clone(),
+        (EscrowPlace::Infisical, infisical) => {
+            infisical.map(|infisical| infisical.host.clone()).unwrap_or_default()
+        }
+    }
+}
+
 /// Adds the steps of this layer to a graph.
-pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, identity: Credentials) {
-    let vault = Arc::new(Vault::new(spec, world, identity));
+pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, access: Access) {
+    let vault = Arc::new(Vault::new(spec, world, access));
     for decl in declare(spec) {
         if decl.id == secrets_read() {
             graph.add(decl, read::Read(vault.clone()));
@@ -53,54 +82,29 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World, identity: Crede
     }
 }
 
-/// What the steps share: where the secrets are, and one client that stays logged in.
+/// What the steps share: the sources, opened once.
 pub(crate) struct Vault {
     spec: Arc<Spec>,
     world: World,
-    credentials: Credentials,
-    client: OnceLock<Infisical>,
-    project: OnceLock<String>,
+    access: Access,
+    sources: OnceLock<Sources>,
 }
 
 impl Vault {
-    pub(crate) fn new(spec: &Arc<Spec>, world: &World, credentials: Credentials) -> Self {
+    pub(crate) fn new(spec: &Arc<Spec>, world: &World, access: Access) -> Self {
         let (spec, world) = (spec.clone(), world.clone());
-        Self { spec, world, credentials, client: OnceLock::new(), project: OnceLock::new() }
+        Self { spec, world, access, sources: OnceLock::new() }
     }
 
-    pub(crate) fn client(&self) -> Result<&Infisical, Failure> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
+    pub(crate) fn sources(&self) -> Result<&Sources, Failure> {
+        if let Some(sources) = self.sources.get() {
+            return Ok(sources);
         }
-        let client = Infisical::new(&self.world, &self.spec.secrets.host, self.credentials.clone())
-            .map_err(|error| self.failure("speak to", &error))?;
-        Ok(self.client.get_or_init(|| client))
+        let opened = Sources::open(&self.spec, &self.world, &self.access)?;
+        Ok(self.sources.get_or_init(|| opened))
     }
 
-    /// The castle's folder; the project's id is asked for once.
-    pub(crate) async fn place(&self) -> Result<Place, Failure> {
-        let secrets = &self.spec.secrets;
-        let project = if let Some(project) = self.project.get() {
-            project.clone()
-        } else {
-            let found = self.client()?.project(&secrets.project).await;
-            let found = found.map_err(|error| self.failure("find the project in", &error))?;
-            self.project.get_or_init(|| found).clone()
-        };
-        Ok(Place { project, environment: secrets.environment.clone(), path: secrets.path.clone() })
-    }
-
-    /// The castle's folder in words.
-    fn place_words(&self) -> String {
-        let secrets = &self.spec.secrets;
-        format!(
-            "{}, project {}, environment {}, path {}",
-            secrets.host, secrets.project, secrets.environment, secrets.path
-        )
-    }
-
-    fn failure(&self, doing: &str, error: &InfisicalError) -> Failure {
-        let failure = error.failure(format!("{doing} {}", self.spec.secrets.host));
-        failure.evidence(self.place_words())
+    fn words(&self) -> String {
+        words(&self.spec)
     }
 }

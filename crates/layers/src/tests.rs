@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use crate::engine::store::SecretStore;
 use crate::objects::marked;
 use crate::release::step;
+use crate::secrets::source::Access;
 use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
@@ -51,7 +52,8 @@ impl Rehearsal {
     }
 
     async fn up(&mut self) -> Report {
-        let graph = crate::build(&self.spec, &self.host.world(), self.identity());
+        let graph =
+            crate::build(&self.spec, &self.host.world(), Access::to_infisical(self.identity()));
         self.run_by(graph, Direction::Up).await
     }
 
@@ -293,7 +295,7 @@ impl<S: Step> Step for Rough<S> {
 fn rough(rehearsal: &Rehearsal) -> Graph {
     let (spec, world) = (&rehearsal.spec, &rehearsal.host.world());
     let mut graph = Graph::new();
-    secrets::build(&mut graph, spec, world, rehearsal.identity());
+    secrets::build(&mut graph, spec, world, Access::to_infisical(rehearsal.identity()));
     castle_platforms::build(&mut graph, spec, world);
     networking::build(&mut graph, spec, world);
     gitops::build(&mut graph, spec, world);

@@ -30,40 +30,16 @@ impl DigestKey {
         Self(mac.finalize().into_bytes().into())
     }
 
-    /// Begins a digest.
+    /// The digest of a text: HMAC-SHA-256 as 64 hexadecimal digits.
     #[must_use]
-    pub fn begin(&self) -> KeyedDigest {
-        KeyedDigest(keyed(&self.0))
-    }
-
-    /// The digest of one text.
-    #[must_use]
-    pub fn of(&self, text: &str) -> String {
-        let mut digest = self.begin();
-        digest.add(text.as_bytes());
-        digest.end()
+    pub fn of(&self, text: impl AsRef<[u8]>) -> String {
+        hex::encode(keyed(&self.0).chain_update(text).finalize().into_bytes())
     }
 }
 
 impl fmt::Debug for DigestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(REDACTED)
-    }
-}
-
-/// A digest that is being made: HMAC-SHA-256.
-pub struct KeyedDigest(Hmac<Sha256>);
-
-impl KeyedDigest {
-    /// Takes the next bytes in.
-    pub fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The digest as 64 hexadecimal digits.
-    #[must_use]
-    pub fn end(self) -> String {
-        hex::encode(self.0.finalize().into_bytes())
     }
 }
 
@@ -78,11 +54,9 @@ mod tests {
     #[test]
     fn a_digest_is_hmac_sha_256() {
         // RFC 4231, test case 2.
-        let mut digest = KeyedDigest(keyed(b"Jefe"));
-        digest.add(b"what do ya want ");
-        digest.add(b"for nothing?");
+        let digest = keyed(b"Jefe").chain_update("what do ya want for nothing?").finalize();
         assert_eq!(
-            digest.end(),
+            hex::encode(digest.into_bytes()),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
     }

@@ -10,6 +10,13 @@ use crate::deadline::Deadlines;
 use crate::lock::Lock;
 use crate::name::{CastleName, LayerName, NodeName, VmId};
 
+mod secrets;
+
+pub use secrets::{
+    EnvSpec, EscrowAfterDown, EscrowFile, EscrowPlace, EscrowSpec, FileSpec, InfisicalSpec,
+    ReaderSpec, SecretRef, SecretsSpec, Shape, SopsSpec, SourceSpec,
+};
+
 /// The six layers that are built in, in the order of their foundations.
 pub const BUILT_IN_LAYERS: [&str; 6] =
     ["secrets", "platform", "engine", "networking", "storage", "gitops"];
@@ -61,39 +68,6 @@ pub struct Version {
     pub minor: u16,
     /// Changes with repairs.
     pub patch: u16,
-}
-
-/// A reference to a secret by its key in the secret source. It stays a reference until the moment of use.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SecretRef(pub String);
-
-/// The secret source: Infisical.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SecretsSpec {
-    /// The server, such as `https://eu.infisical.com`, without a trailing slash.
-    pub host: String,
-    /// The project's slug.
-    pub project: String,
-    /// The environment's slug.
-    pub environment: String,
-    /// The folder with the castle's secrets.
-    pub path: String,
-    /// Keys that must be there beyond those the castle itself uses.
-    pub require: Vec<String>,
-    /// What `down` does with the escrowed entries.
-    pub escrow: EscrowAfterDown,
-}
-
-/// What becomes of escrowed entries when the castle goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EscrowAfterDown {
-    /// Removed, once no VM of the castle is left.
-    #[default]
-    Remove,
-    /// Kept; the next birth overwrites them.
-    Keep,
 }
 
 /// Where machines come from.
@@ -386,6 +360,7 @@ impl Spec {
     pub fn required_secrets(&self) -> Vec<String> {
         let mut keys: Vec<String> = self.platform.secrets().map(|key| key.0.clone()).collect();
         keys.extend(self.machine.secrets().map(|key| key.0.clone()));
+        keys.extend(self.secrets.secrets().map(|key| key.0.clone()));
         if self.gitops.enabled {
             keys.extend(self.gitops.token.iter().map(|t| t.0.clone()));
         }
@@ -393,6 +368,20 @@ impl Spec {
         keys.sort();
         keys.dedup();
         keys
+    }
+
+    /// The form that the value of a key must have: as the castle uses it, else as the file declares it.
+    #[must_use]
+    pub fn shape(&self, key: &str) -> Shape {
+        let token = self.gitops.token.iter();
+        let registries = &self.machine.registries;
+        let mut tokens = self.platform.secrets().chain(self.secrets.secrets()).chain(token).chain(
+            registries
+                .iter()
+                .flat_map(|registry| registry.username.iter().chain(&registry.password)),
+        );
+        let declared = self.secrets.shapes.get(key).copied();
+        if tokens.any(|used| used.0 == key) { Shape::Token } else { declared.unwrap_or_default() }
     }
 }
 

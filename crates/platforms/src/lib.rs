@@ -12,6 +12,7 @@
 //! ```
 
 pub mod cluster;
+pub mod escrow;
 pub mod handed;
 pub mod handout;
 pub mod ids;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use castle_model::spec::{Body, ProxmoxSpec, Spec, TokenSpec};
+use castle_model::spec::{Body, InfisicalSpec, ProxmoxSpec, Shape, Spec, TokenSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::infisical::InfisicalBirth;
@@ -55,8 +55,14 @@ impl Birth {
         let mut secrets: BTreeMap<String, String> = spec
             .required_secrets()
             .into_iter()
-            .map(|key| (key.clone(), invent(seed, &key)))
+            .map(|key| (key.clone(), shaped(spec.shape(&key), invent(seed, &key))))
             .collect();
+        let client_id = uuid(seed, "infisical client id");
+        let client_secret = invent(seed, "infisical client secret");
+        if let Some(reader) = spec.secrets.infisical().and_then(|i| i.reader.as_ref()) {
+            secrets.insert(reader.id.0.clone(), client_id.clone());
+            secrets.insert(reader.secret.0.clone(), client_secret.clone());
+        }
         let token_secret = uuid(seed, "proxmox token");
         let platform = spec.platform.proxmox();
         match platform.map(|platform| &platform.token) {
@@ -73,6 +79,10 @@ impl Birth {
         let name_of = |part: &dyn Fn(&ProxmoxSpec) -> &String| {
             platform.map_or_else(|| "none".to_owned(), |platform| part(platform).clone())
         };
+        // Nor the Infisical of one whose secrets come from elsewhere.
+        let folder = |part: &dyn Fn(&InfisicalSpec) -> &String| {
+            spec.secrets.infisical().map_or_else(|| "none".to_owned(), |i| part(i).clone())
+        };
         let git_token = spec.gitops.token.as_ref().and_then(|key| secrets.get(&key.0)).cloned();
         Self {
             seed,
@@ -86,12 +96,12 @@ impl Birth {
                 token_secret,
             },
             infisical: InfisicalBirth {
-                host: spec.secrets.host.clone(),
-                project: spec.secrets.project.clone(),
-                environment: spec.secrets.environment.clone(),
-                path: spec.secrets.path.clone(),
-                client_id: uuid(seed, "infisical client id"),
-                client_secret: invent(seed, "infisical client secret"),
+                host: folder(&|i| &i.host),
+                project: folder(&|i| &i.project),
+                environment: folder(&|i| &i.environment),
+                path: folder(&|i| &i.path),
+                client_id,
+                client_secret,
                 secrets,
             },
             sources: SourcesBirth {
@@ -181,7 +191,9 @@ fn endpoints(spec: &Spec) -> Vec<Endpoint> {
     if let Some(proxmox) = spec.platform.proxmox() {
         add(host_and_port(&proxmox.endpoint), Server::Proxmox);
     }
-    add(host_and_port(&spec.secrets.host), Server::Infisical);
+    if let Some(infisical) = spec.secrets.infisical() {
+        add(host_and_port(&infisical.host), Server::Infisical);
+    }
     add(Some((FACTORY_HOST.to_owned(), 443)), Server::Sources);
     for host in MANIFEST_HOSTS {
         add(Some((host.to_owned(), 443)), Server::Sources);
@@ -190,6 +202,19 @@ fn endpoints(spec: &Spec) -> Vec<Endpoint> {
         add(host_and_port(&spec.gitops.url), Server::Sources);
     }
     endpoints
+}
+
+/// An invented value in the form that its key must have.
+fn shaped(shape: Shape, value: String) -> String {
+    match shape {
+        Shape::Token | Shape::Free => value,
+        Shape::Pem => format!("-----BEGIN PRIVATE KEY-----\n{value}\n-----END PRIVATE KEY-----\n"),
+        Shape::AgeKey => {
+            let digits = value.bytes().cycle().take(58).map(|b| char::from(b'A' + b % 26));
+            format!("AGE-SECRET-KEY-1{}", digits.collect::<String>())
+        }
+        Shape::Yaml => format!("invented: {value}\n"),
+    }
 }
 
 /// A generator for one purpose, so that adding a purpose never changes another's values.

@@ -209,6 +209,15 @@ impl Host {
         })
     }
 
+    /// Every secret that was invented for the castle file, by its key.
+    #[must_use]
+    pub fn invented_secrets(&self) -> BTreeMap<String, Secret> {
+        self.shared.read(|datacenter| {
+            let secrets = datacenter.birth.infisical.secrets.iter();
+            secrets.map(|(key, value)| (key.clone(), Secret::new(value.clone()))).collect()
+        })
+    }
+
     /// Changing calls by server since this process opened the world; logins and dry runs do not count.
     #[must_use]
     pub fn mutations(&self) -> BTreeMap<String, u64> {

@@ -17,6 +17,7 @@ mod refuse;
 mod route;
 mod secrets;
 mod serve;
+mod shown;
 mod store;
 mod watch;
 mod workload;
@@ -211,6 +212,11 @@ impl Kubernetes {
     #[must_use]
     pub fn owns(&self, effect: &Effect) -> bool {
         effect.era == self.era
+    }
+
+    /// How far the cluster has come: while it is the same, no watch has anything new to tell.
+    pub(crate) fn place(&self) -> (u64, u64, u64) {
+        (self.era, self.store.version(), self.now)
     }
 
     fn is(&self, cluster: &str) -> bool {

@@ -9,9 +9,10 @@ use std::sync::{Mutex, OnceLock};
 use castle_model::deadline::Deadlines;
 use castle_model::name::VmId;
 use castle_model::spec::{
-    Body, EngineSpec, EscrowAfterDown, GitopsSpec, MachineSpec, MachinesSpec, NetworkSpec,
-    NetworkingSpec, NodeSpec, PlatformSpec, ProxmoxSpec, Role, SecretRef, SecretsSpec, Spec,
-    StandingSpec, StorageSpec, TokenSpec, Trust, VmSpec,
+    Body, EngineSpec, EscrowAfterDown, EscrowPlace, EscrowSpec, GitopsSpec, InfisicalSpec,
+    MachineSpec, MachinesSpec, NetworkSpec, NetworkingSpec, NodeSpec, PlatformSpec, ProxmoxSpec,
+    Role, SecretRef, SecretsSpec, SourceSpec, Spec, StandingSpec, StorageSpec, TokenSpec, Trust,
+    VmSpec,
 };
 use castle_model::time::Moment;
 use castle_talos::Bundle;
@@ -32,12 +33,21 @@ pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
         talos: "1.13.9".parse().unwrap(),
         kubernetes: "1.36.3".parse().unwrap(),
         secrets: SecretsSpec {
-            host: "https://eu.infisical.com".to_owned(),
-            project: "tazlab".to_owned(),
-            environment: "dev".to_owned(),
-            path: "/ephemeral-castle/blue/proxmox".to_owned(),
+            sources: vec![SourceSpec::Infisical(InfisicalSpec {
+                host: "https://eu.infisical.com".to_owned(),
+                trust: Trust::System,
+                project: "tazlab".to_owned(),
+                environment: "dev".to_owned(),
+                path: "/ephemeral-castle/blue/proxmox".to_owned(),
+                credentials: None,
+                reader: None,
+            })],
             require: vec!["AWS_ACCESS_KEY_ID".to_owned()],
-            escrow: EscrowAfterDown::Remove,
+            shapes: BTreeMap::new(),
+            escrow: EscrowSpec {
+                place: EscrowPlace::Infisical,
+                after_down: EscrowAfterDown::Remove,
+            },
         },
         platform: PlatformSpec::Proxmox(ProxmoxSpec {
             endpoint: "https://pve.lan:8006".to_owned(),

@@ -5,11 +5,17 @@ use std::future::Future;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
 
-use bytes::Bytes;
 use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
 
 use crate::durations::{Draw, Draws, Process};
+
+mod dice;
+mod exchange;
+
+pub use dice::Dice;
+pub(crate) use exchange::json_bytes;
+pub use exchange::{HttpBody, HttpCall, HttpReply, Peer};
 
 /// One turn of the world: a part of the datacenter handles one call or one due effect in it.
 pub struct Turn<'a> {
@@ -288,7 +294,7 @@ pub trait Door: Send + Sync {
     /// The time of day at a moment of the world.
     fn time_of_day(&self, at: u64) -> Moment;
 
-    /// Waits until the world has changed after this call was *made* (not after it is first polled): take the
+    /// Waits until some machine may have changed after this call was *made* (not after it is first polled): take the
     /// future, look, and then wait, so that no change is missed.
     fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
@@ -344,221 +350,4 @@ pub struct Declared {
     pub path: String,
     /// Kustomizations that must be Ready before.
     pub depends_on: Vec<String>,
-}
-
-/// An HTTP request as a part sees it: parsed and decrypted, with who sent it.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct HttpCall {
-    /// `GET`, `POST`, …
-    pub method: String,
-    /// The host that was asked, without port.
-    pub host: String,
-    /// The path, still percent-encoded.
-    pub path: String,
-    /// The query without `?`, still percent-encoded; empty if none.
-    pub query: String,
-    /// Header names in lower case, in the order they came.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    #[serde(with = "body")]
-    pub body: Vec<u8>,
-    /// The client certificate that was presented and verified, if any.
-    pub peer: Option<Peer>,
-}
-
-impl fmt::Debug for HttpCall {
-    /// Without headers, query and body, where secrets travel.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} https://{}{}", self.method, self.host, self.path)
-    }
-}
-
-/// Bodies are logged as text where they are text, so that a log can be read.
-mod body {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    enum Saved {
-        Text(String),
-        Base64(String),
-    }
-
-    pub(super) fn serialize<S: Serializer>(body: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        let saved = match std::str::from_utf8(body) {
-            Ok(text) => Saved::Text(text.to_owned()),
-            Err(_) => Saved::Base64(STANDARD.encode(body)),
-        };
-        saved.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        match Saved::deserialize(from)? {
-            Saved::Text(text) => Ok(text.into_bytes()),
-            Saved::Base64(text) => STANDARD.decode(text).map_err(D::Error::custom),
-        }
-    }
-}
-
-impl HttpCall {
-    /// The value of a header.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
-    }
-}
-
-/// Whom a client certificate names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peer {
-    /// CN.
-    pub common_name: String,
-    /// O, all of them.
-    pub organizations: Vec<String>,
-}
-
-/// The answer to an [`HttpCall`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct HttpReply {
-    /// The status.
-    pub status: u16,
-    /// The reason phrase, where the real server sends its own.
-    pub reason: Option<String>,
-    /// Headers.
-    pub headers: Vec<(String, String)>,
-    /// What follows.
-    pub body: HttpBody,
-    /// Whether the call changed the world, so that it must be logged and counted.
-    pub mutated: bool,
-}
-
-/// The body of an answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum HttpBody {
-    /// All at once.
-    Whole(Bytes),
-    /// A Kubernetes watch: lines are read from the cluster by [`crate::kubernetes::Kubernetes::watch_lines`]
-    /// from this place on, whenever the world has changed, until the client goes.
-    Watch(crate::kubernetes::WatchCursor),
-    /// None: the connection is cut instead of an answer.
-    Cut,
-}
-
-impl HttpReply {
-    /// A JSON answer that changed nothing.
-    #[must_use]
-    pub fn json(status: u16, body: &serde_json::Value) -> Self {
-        Self {
-            status,
-            reason: None,
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: HttpBody::Whole(Bytes::from(body.to_string())),
-            mutated: false,
-        }
-    }
-
-    /// An answer with no body.
-    #[must_use]
-    pub fn empty(status: u16) -> Self {
-        Self {
-            status,
-            reason: None,
-            headers: Vec::new(),
-            body: HttpBody::Whole(Bytes::new()),
-            mutated: false,
-        }
-    }
-
-    /// Says that the call changed the world.
-    #[must_use]
-    pub fn changed(mut self) -> Self {
-        self.mutated = true;
-        self
-    }
-}
-
-/// Seeded randomness (SplitMix64): the same seed gives the same world.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dice {
-    state: u64,
-}
-
-impl Dice {
-    /// Dice from a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    /// The next 64 random bits.
-    pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A whole number from 0 to `below` − 1 (0 if `below` is 0).
-    pub fn below(&mut self, below: u64) -> u64 {
-        if below == 0 { 0 } else { self.next_u64() % below }
-    }
-
-    /// Fills a buffer.
-    pub fn fill(&mut self, buffer: &mut [u8]) {
-        for chunk in buffer.chunks_mut(8) {
-            let bytes = self.next_u64().to_le_bytes();
-            chunk.copy_from_slice(&bytes[..chunk.len()]);
-        }
-    }
-
-    /// A draw from the triangular distribution over (shortest, usual, longest), whole milliseconds.
-    pub fn triangular(&mut self, (low, mode, high): (u64, u64, u64)) -> u64 {
-        // All in integers, so that every machine draws the same.
-        if high <= low {
-            return low;
-        }
-        let (span, rise) = (high - low, mode.saturating_sub(low));
-        let scale = 1_u64 << 32;
-        let u = self.below(scale);
-        let root = |n: u128| u64::try_from(n.isqrt()).unwrap_or(u64::MAX);
-        let threshold = u128::from(scale) * u128::from(rise) / u128::from(span);
-        if u128::from(u) < threshold {
-            low + root(u128::from(u) * u128::from(span) * u128::from(rise) / u128::from(scale))
-        } else {
-            let rest = u128::from(scale - u) * u128::from(span) * u128::from(high - mode.max(low));
-            high - root(rest / u128::from(scale))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn draws_stay_within_their_span(seed: u64, low in 0_u64..1000, rise in 0_u64..1000, fall in 0_u64..1000) {
-            let mut dice = Dice::new(seed);
-            let span = (low, low + rise, low + rise + fall);
-            for _ in 0..20 {
-                let drawn = dice.triangular(span);
-                prop_assert!((span.0..=span.2).contains(&drawn), "{drawn} of {span:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_usual_value_is_usual() {
-        let mut dice = Dice::new(7);
-        let near = (0..2000)
-            .filter(|_| (8000..20_000).contains(&dice.triangular((8000, 14_000, 25_000))))
-            .count();
-        assert!(near > 1600, "{near}");
-    }
 }

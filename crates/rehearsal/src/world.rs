@@ -95,8 +95,17 @@ pub struct Output {
     pub changed: bool,
     /// Whether the call counts as a change that a client made (a login changes tokens and does not count).
     pub counted: bool,
-    /// Whether listeners of machines may have changed.
+    /// Whom it concerns.
+    pub concerns: Concerns,
+}
+
+/// Who may have something new to hear after an input.
+#[derive(Debug, Clone, Copy)]
+pub struct Concerns {
+    /// Whoever follows a machine: its listeners, or what it tells of itself.
     pub machines: bool,
+    /// Whoever follows objects of the cluster.
+    pub cluster: bool,
 }
 
 /// The answer to an input.
@@ -135,6 +144,7 @@ impl Datacenter {
     /// The one transition: live calls, due effects and replays all go through it.
     pub fn input(&mut self, at: u64, input: &Input) -> Output {
         let dice = self.dice.clone();
+        let place = self.kubernetes.place();
         let (mut due, mut signals) = (Vec::new(), Vec::new());
         let fired =
             matches!(input, Input::Fire | Input::Open { .. } | Input::Rest | Input::Trouble(_));
@@ -152,7 +162,8 @@ impl Datacenter {
             let server = answer.server();
             *self.mutations.entry(server.to_owned()).or_default() += 1;
         }
-        Output { answer: answer.into(), changed, counted, machines }
+        let concerns = Concerns { machines, cluster: self.kubernetes.place() != place };
+        Output { answer: answer.into(), changed, counted, concerns }
     }
 
     fn apply(

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use castle_layers::Credentials;
 use castle_layers::secrets::kept::{Kept, kept};
+use castle_layers::secrets::source;
 use castle_model::spec::SecretRef;
 use castle_model::{Failure, Secret};
 use castle_platforms::handout::Handout;
@@ -83,9 +83,9 @@ pub(crate) fn run(
         Place::Real => {
             let castle = Castle::find(which, place, everywhere, settings)?;
             wish.check(&castle)?;
-            let identity = real::identity(&castle, settings)?;
+            let access = real::access(&castle, settings)?;
             let world = real::world(settings)?;
-            let source = real::runtime()?.block_on(from_vault(&castle, &world, identity))?;
+            let source = real::runtime()?.block_on(from_vault(&castle, &world, &access))?;
             give(&castle, &world, &source, wish, settings)
         }
         Place::Rehearsal => {
@@ -94,8 +94,8 @@ pub(crate) fn run(
             rehearsal::runtime()?.block_on(async {
                 let host = rehearsal.look()?;
                 host.spawn_driver();
-                let (world, identity) = (host.world(), rehearsal::identity(&host));
-                let source = from_vault(&rehearsal.castle, &world, identity).await?;
+                let (world, access) = (host.world(), rehearsal.access(&host));
+                let source = from_vault(&rehearsal.castle, &world, &access).await?;
                 give(&rehearsal.castle, &world, &source, wish, settings)
             })
         }
@@ -105,9 +105,9 @@ pub(crate) fn run(
 async fn from_vault(
     castle: &Castle,
     world: &World,
-    identity: Credentials,
+    access: &source::Access,
 ) -> Result<Source, Problem> {
-    let Kept { bundle, values } = kept(&Arc::new(castle.spec.clone()), world, identity)
+    let Kept { bundle, values } = kept(&Arc::new(castle.spec.clone()), world, access)
         .await
         .map_err(|failure| Problem::failure(&failure))?;
     Ok(Source { bundle, values: Some(values) })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs};
 use castle_journal::StateRoot;
-use castle_layers::Credentials;
+use castle_layers::secrets::source::Access;
 use castle_model::plan::Direction;
 use castle_model::{StepId, UndoKind};
 use castle_plan::{Look, Survey};
@@ -34,33 +34,33 @@ pub(crate) fn run(
     if place == Place::Real {
         real::refuse_pace(pace)?;
         let castle = Castle::find(which, place, everywhere, settings)?;
-        let identity = real::identity(&castle, settings)?;
+        let access = real::access(&castle, settings)?;
         let world = real::world(settings)?;
         if !everywhere.json {
             output::talk(&real::announce(&castle));
         }
-        let look = look(&castle, &world, identity, everywhere.json, settings);
+        let look = look(&castle, &world, access, everywhere.json, settings);
         return real::runtime()?.block_on(look);
     }
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();
-        let identity = rehearsal::identity(&host);
-        look(&rehearsal.castle, &host.world(), identity, everywhere.json, settings).await
+        let access = rehearsal.access(&host);
+        look(&rehearsal.castle, &host.world(), access, everywhere.json, settings).await
     })
 }
 
 async fn look(
     castle: &Castle,
     world: &World,
-    identity: Credentials,
+    access: Access,
     json: bool,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
     let records = peek.map(|p| p.records).unwrap_or_default();
-    let graph = castle::graph(&castle.spec, world, identity)?;
+    let graph = castle::graph(&castle.spec, world, access)?;
     let surveyor = Surveyor {
         graph: &graph,
         records: &records,

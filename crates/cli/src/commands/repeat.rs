@@ -14,7 +14,7 @@ use crate::castle::{self, Place};
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::{self, Which};
-use crate::rehearsal::{identity, runtime, trusting};
+use crate::rehearsal::{access, runtime, trusting};
 use crate::settings::Settings;
 use crate::state::state_problem;
 use crate::trace::Trace;
@@ -45,7 +45,7 @@ async fn raise(spec: &Spec, seed: u64) -> Result<(String, Report), Problem> {
         .map_err(|e| Problem::new(Exit::Failed, "the rehearsal could not be opened").because(&e))?;
     let spec = trusting(spec.clone(), &host)?;
     host.spawn_driver();
-    let graph = castle::graph(&spec, &host.world(), identity(&host))?;
+    let graph = castle::graph(&spec, &host.world(), access(&spec, &host, None))?;
     let mut journals = Journals::in_memory().map_err(|e| state_problem(&e))?;
     let clock = host.clock();
     let mut trace = Trace::default();

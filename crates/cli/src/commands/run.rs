@@ -37,7 +37,7 @@ fn for_real(
 ) -> Result<Exit, Problem> {
     real::refuse_pace(&args.pace)?;
     let castle = Castle::find(which, Place::Real, everywhere, settings)?;
-    let identity = real::identity(&castle, settings)?;
+    let access = real::access(&castle, settings)?;
     let world = real::world(settings)?;
     if !everywhere.json {
         output::talk(&real::announce(&castle));
@@ -45,7 +45,7 @@ fn for_real(
     let root = state::hold(&castle, settings, direction)?;
     real::runtime()?.block_on(async {
         let (json, rehearsal) = (everywhere.json, None);
-        let session = Session { settings, castle: &castle, world, identity, rehearsal, json };
+        let session = Session { settings, castle: &castle, world, access, rehearsal, json };
         session.run(direction, args, root).await
     })
 }
@@ -77,7 +77,7 @@ fn rehearsed(
             settings,
             castle: &rehearsal.castle,
             world: host.world(),
-            identity: rehearsal::identity(&host),
+            access: rehearsal.access(&host),
             rehearsal: Some(&host),
             json,
         };

@@ -60,12 +60,28 @@ impl KubeAccess {
         Ok(Connector::new(world.dialer.clone(), config))
     }
 
+    /// Reads the certificates for questions that have a connection of their own each.
+    ///
+    /// # Errors
+    /// If address, certificates or key cannot be used.
+    pub fn entry(&self, world: &World) -> Result<KubeEntry, KubeError> {
+        let port = self.uri()?.port_u16().unwrap_or(443);
+        Ok(KubeEntry { connector: self.connector(world, b"http/1.1")?, port })
+    }
+
     fn uri(&self) -> Result<Uri, KubeError> {
         self.server.parse().map_err(|error: http::uri::InvalidUri| KubeError::Access {
             server: self.server.clone(),
             why: error.to_string(),
         })
     }
+}
+
+/// Who we are to the API servers of a cluster, read and ready for any number of handshakes.
+#[derive(Clone)]
+pub struct KubeEntry {
+    connector: Connector,
+    port: u16,
 }
 
 /// A client of one API server. Clones share the connection.
@@ -324,15 +340,10 @@ impl Kubernetes {
 ///
 /// # Errors
 /// If it does not answer, is not verified by the castle's authority, or says that it is not ready.
-pub async fn readyz(
-    world: &World,
-    access: &KubeAccess,
-    address: Ipv4Addr,
-) -> Result<(), KubeError> {
-    let port = access.uri()?.port_u16().unwrap_or(443);
+pub async fn readyz(entry: &KubeEntry, address: Ipv4Addr) -> Result<(), KubeError> {
+    let KubeEntry { connector, port } = entry;
     let doing = format!("ask https://{address}:{port}/readyz");
-    let connector = access.connector(world, b"http/1.1")?;
-    let rest = Rest::over(connector, &format!("https://{address}:{port}"));
+    let rest = Rest::over(connector.clone(), &format!("https://{address}:{port}"));
     let reply = rest
         .request(Method::GET, "/readyz", Vec::new(), Bytes::new())
         .await

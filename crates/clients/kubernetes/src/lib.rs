@@ -17,7 +17,7 @@ pub mod rank;
 mod request;
 
 pub use apply::Survey;
-pub use client::{KubeAccess, Kubernetes, Listing, Mode, Seen, readyz};
+pub use client::{KubeAccess, KubeEntry, Kubernetes, Listing, Mode, Seen, readyz};
 pub use error::KubeError;
 pub use follow::{Follow, Place};
 pub use mark::{Mark, Standing};

@@ -1,7 +1,7 @@
 //! The mark of ownership on our objects, and the digest by which unchanged ones are left alone.
 
-use castle_model::digest::KeyedDigest;
 use castle_model::{CastleName, DigestKey, Incarnation, LayerName};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::object::Object;
@@ -70,36 +70,40 @@ impl Mark {
 
     /// The digest of an object with its keys sorted, without a digest that it may carry already.
     fn digest(&self, object: &Object) -> String {
-        let mut digest = self.key.begin();
-        add_value(&mut digest, object.value());
-        digest.end()
+        let mut text = Vec::new();
+        write_sorted(&mut text, object.value());
+        self.key.of(&text)
     }
 }
 
-fn add_value(digest: &mut KeyedDigest, value: &Value) {
+fn write_sorted(text: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Object(map) => {
-            digest.add(b"{");
-            let mut keys: Vec<_> = map.keys().filter(|k| *k != DIGEST).collect();
-            keys.sort();
-            for key in keys {
-                digest.add(Value::String(key.clone()).to_string().as_bytes());
-                digest.add(b":");
-                add_value(digest, &map[key]);
-                digest.add(b",");
+            text.push(b'{');
+            let mut fields: Vec<_> = map.iter().filter(|(key, _)| *key != DIGEST).collect();
+            fields.sort_by_key(|(key, _)| *key);
+            for (key, value) in fields {
+                write_plain(text, key);
+                text.push(b':');
+                write_sorted(text, value);
+                text.push(b',');
             }
-            digest.add(b"}");
+            text.push(b'}');
         }
         Value::Array(list) => {
-            digest.add(b"[");
+            text.push(b'[');
             for entry in list {
-                add_value(digest, entry);
-                digest.add(b",");
+                write_sorted(text, entry);
+                text.push(b',');
             }
-            digest.add(b"]");
+            text.push(b']');
         }
-        other => digest.add(other.to_string().as_bytes()),
+        other => write_plain(text, other),
     }
+}
+
+fn write_plain(text: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(text, value).expect("plain values become JSON");
 }
 
 /// Whose an object without our label seems to be.

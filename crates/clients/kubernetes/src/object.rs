@@ -74,11 +74,11 @@ impl Object {
             return Err("it is not a mapping".to_owned());
         }
         let filled =
-            |at: &str| value.pointer(at).and_then(Value::as_str).is_some_and(|s| !s.is_empty());
-        for (at, words) in
+            |path: &str| at(&value, path).and_then(Value::as_str).is_some_and(|s| !s.is_empty());
+        for (path, words) in
             [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
         {
-            if !filled(at) {
+            if !filled(path) {
                 return Err(format!("it has no `{words}`"));
             }
         }
@@ -100,7 +100,7 @@ impl Object {
     /// What is at a JSON pointer such as `/status/phase`.
     #[must_use]
     pub fn at(&self, pointer: &str) -> Option<&Value> {
-        self.0.pointer(pointer)
+        at(&self.0, pointer)
     }
 
     /// The text at a JSON pointer.
@@ -241,6 +241,18 @@ impl Condition<'_> {
     }
 }
 
+/// What is at a JSON pointer. Almost none has an escaped name in it, and then nothing has to be rewritten on the way.
+fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return value.pointer(pointer);
+    }
+    pointer.split('/').skip(1).try_fold(value, |value, name| match value {
+        Value::Object(map) => map.get(name),
+        Value::Array(list) => list.get(name.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
 fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
@@ -265,6 +277,28 @@ mod tests {
         for (value, why) in cases {
             assert_eq!(Object::new(value).unwrap_err(), why);
         }
+    }
+
+    #[test]
+    fn a_place_is_found_by_its_pointer() {
+        let object = Object::new(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "annotations": {"a/b~c": "d"}}, "list": [{"x": 1}, {"x": 2}],
+        }))
+        .unwrap();
+        for pointer in [
+            "/metadata/name",
+            "/metadata/annotations/a~1b~0c",
+            "/list/1/x",
+            "/list/2",
+            "/list/x",
+            "/metadata/name/x",
+            "/nothing",
+            "",
+        ] {
+            assert_eq!(object.at(pointer), object.value().pointer(pointer), "{pointer}");
+        }
+        assert_eq!(object.number("/list/1/x"), 2);
     }
 
     #[test]

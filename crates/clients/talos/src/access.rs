@@ -1,18 +1,22 @@
 //! Who castle is to the cluster: a Talos administrator and a Kubernetes administrator, made from the bundle offline.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use castle_model::time::Moment;
 use castle_model::{Secret, Spec};
-use castle_wire::{Clock, Entropy};
+use castle_wire::tls::{TlsError, client_config};
+use castle_wire::{ClientIdentity, Clock, Entropy, Verify, World};
 use rcgen::KeyUsagePurpose;
+use rustls::ClientConfig;
 use serde_json::json;
 
 use crate::authority::{KeyError, LeafSubject};
 use crate::bundle::Bundle;
+use crate::client::PROTOCOLS;
 use crate::config::kubernetes_endpoint;
 
 /// How long the certificates are valid: a year, as `talosctl` gives them.
@@ -32,6 +36,11 @@ pub struct TalosAccess {
     /// Its key, PEM.
     pub key: Secret,
 }
+
+/// The same, read and ready for any number of handshakes: each of them verifies anew, but reading the key costs more
+/// than a handshake does.
+#[derive(Clone)]
+pub struct TalosEntry(pub(crate) Arc<ClientConfig>);
 
 /// What opens the Kubernetes API as an administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +78,16 @@ impl TalosAccess {
             certificate: leaf.certificate,
             key: leaf.key,
         })
+    }
+
+    /// Reads the certificates for the handshake.
+    ///
+    /// # Errors
+    /// If one of them, or the key, cannot be read or used.
+    pub fn entry(&self, world: &World) -> Result<TalosEntry, TlsError> {
+        let identity = ClientIdentity::from_pem(&self.certificate, &self.key)?;
+        let verify = Verify::Authority(self.authority.clone());
+        client_config(&verify, Some(identity), world.clock.clone(), PROTOCOLS).map(TalosEntry)
     }
 
     /// The talosconfig for `talosctl`. The VIP is never an endpoint: it is gone whenever etcd is.

@@ -13,18 +13,22 @@ use castle_talos_proto::machine::machine_service_client::MachineServiceClient;
 use castle_wire::connector::EndRecord;
 use castle_wire::failure::chain;
 use castle_wire::tls::{Fingerprint, Recorded, client_config};
-use castle_wire::{ClientIdentity, ConnectError, Connector, Verify, World};
+use castle_wire::{ConnectError, Connector, Verify, World};
+use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::access::TalosAccess;
+use crate::access::{TalosAccess, TalosEntry};
 use crate::error::TalosError;
 
 /// The port of Talos' API.
 pub const PORT: u16 = 50_000;
+
+/// What is spoken after the handshake.
+pub(crate) const PROTOCOLS: &[&[u8]] = &[b"h2"];
 
 /// How long dialling and the handshake may take. Machines are near; one that boots does not answer at all, and the
 /// sooner it is asked again, the sooner it is seen.
@@ -61,7 +65,9 @@ impl Talos {
     pub async fn maintenance(world: &World, address: Ipv4Addr) -> Result<Self, TalosError> {
         let recorded = Arc::new(Recorded::default());
         let verify = Verify::RecordOnly(recorded.clone());
-        let mut talos = Self::connect(world, address, &verify, None).await?;
+        let config = client_config(&verify, None, world.clock.clone(), PROTOCOLS)
+            .map_err(|source| TalosError::Tls { address, source })?;
+        let mut talos = Self::connect(world, address, config).await?;
         talos.recorded = Some(recorded);
         Ok(talos)
     }
@@ -75,20 +81,27 @@ impl Talos {
         address: Ipv4Addr,
         access: &TalosAccess,
     ) -> Result<Self, TalosError> {
-        let identity = ClientIdentity::from_pem(&access.certificate, &access.key)
-            .map_err(|source| TalosError::Tls { address, source })?;
-        let verify = Verify::Authority(access.authority.clone());
-        Self::connect(world, address, &verify, Some(identity)).await
+        let entry = access.entry(world).map_err(|source| TalosError::Tls { address, source })?;
+        Self::enter(world, address, &entry).await
+    }
+
+    /// Connects as [`Talos::secure`] does, with certificates that are read already.
+    ///
+    /// # Errors
+    /// If nothing answers, or a machine that is not of this cluster.
+    pub async fn enter(
+        world: &World,
+        address: Ipv4Addr,
+        entry: &TalosEntry,
+    ) -> Result<Self, TalosError> {
+        Self::connect(world, address, entry.0.clone()).await
     }
 
     async fn connect(
         world: &World,
         address: Ipv4Addr,
-        verify: &Verify,
-        identity: Option<ClientIdentity>,
+        config: Arc<ClientConfig>,
     ) -> Result<Self, TalosError> {
-        let config = client_config(verify, identity, world.clock.clone(), &[b"h2"])
-            .map_err(|source| TalosError::Tls { address, source })?;
         let connector = Connector::new(world.dialer.clone(), config)
             .deadline(CONNECT_DEADLINE)
             .dial_deadline(DIAL_DEADLINE);

@@ -21,7 +21,7 @@ pub mod resource;
 #[cfg(test)]
 mod testing;
 
-pub use access::{KubeAccess, TalosAccess};
+pub use access::{KubeAccess, TalosAccess, TalosEntry};
 pub use authority::{Authority, KeyError};
 pub use bundle::{Bundle, BundleError};
 pub use client::Talos;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use castle_model::Class;
 use castle_wire::{ConnectError, World};
 
-use crate::access::TalosAccess;
+use crate::access::{TalosAccess, TalosEntry};
 use crate::client::Talos;
 use crate::error::TalosError;
 
@@ -30,8 +30,16 @@ pub enum Presence {
 impl Presence {
     /// Looks who answers. It asks for nothing but a version.
     pub async fn look(world: &World, address: Ipv4Addr, access: Option<&TalosAccess>) -> Self {
-        if let Some(access) = access {
-            match secure(world, address, access).await {
+        match access.map(|access| access.entry(world)).transpose() {
+            Ok(entry) => Self::look_by(world, address, entry.as_ref()).await,
+            Err(source) => Self::Silent { why: words(&TalosError::Tls { address, source }) },
+        }
+    }
+
+    /// Looks who answers, with certificates that are read already.
+    pub async fn look_by(world: &World, address: Ipv4Addr, entry: Option<&TalosEntry>) -> Self {
+        if let Some(entry) = entry {
+            match secure(world, address, entry).await {
                 Ok(talos) => return Self::Ours(talos),
                 // Whoever answered showed a certificate of another authority: a machine in maintenance mode does, too.
                 Err(error) if is_stranger(&error) => {}
@@ -46,12 +54,8 @@ impl Presence {
     }
 }
 
-async fn secure(
-    world: &World,
-    address: Ipv4Addr,
-    access: &TalosAccess,
-) -> Result<Talos, TalosError> {
-    let talos = Talos::secure(world, address, access).await?;
+async fn secure(world: &World, address: Ipv4Addr, entry: &TalosEntry) -> Result<Talos, TalosError> {
+    let talos = Talos::enter(world, address, entry).await?;
     talos.version().await?;
     Ok(talos)
 }

@@ -2,6 +2,7 @@
 
 use super::machine::MACHINE;
 use super::platform::{NODES, PLATFORM};
+use super::secrets::{ESCROW, SECRETS};
 use super::{Attribute, Block, Kind, Label, Presence, Times};
 
 pub(super) const fn required(
@@ -20,7 +21,7 @@ pub(super) const fn optional(
     example: &'static str,
     doc: &'static str,
 ) -> Attribute {
-    Attribute { key, platform: None, kind, presence, doc, example }
+    Attribute { key, variant: None, kind, presence, doc, example }
 }
 
 const ENABLED: Attribute = optional(
@@ -62,45 +63,9 @@ pub(crate) const CASTLE: Block = Block {
     ],
     open: None,
     blocks: &[
-        SECRETS, PLATFORM, NETWORK, NODES, MACHINE, ENGINE, NETWORKING, STORAGE, GITOPS, LAYER,
-        DEADLINES,
+        SECRETS, ESCROW, PLATFORM, NETWORK, NODES, MACHINE, ENGINE, NETWORKING, STORAGE, GITOPS,
+        LAYER, DEADLINES,
     ],
-};
-
-const SECRETS: Block = Block {
-    keyword: "secrets",
-    label: Label::OneOf(&["infisical"]),
-    times: Times::Once,
-    doc: "The secret source. Every `secret(\"KEY\")` names a key in its folder, and what the castle can not make \
-          again, the bundle of Talos secrets, is escrowed there. The access to the source itself never stands in \
-          this file.",
-    attributes: &[
-        required("host", Kind::Server, "\"https://eu.infisical.com\"", "The server of Infisical."),
-        required("project", Kind::Text, "\"tazlab\"", "The slug of the project."),
-        required("environment", Kind::Text, "\"dev\"", "The slug of the environment."),
-        required(
-            "path",
-            Kind::VaultPath,
-            "\"/ephemeral-castle/blue/proxmox\"",
-            "The folder with the secrets of this castle.",
-        ),
-        optional(
-            "require",
-            Kind::KeyList,
-            Presence::Default("[]"),
-            "[\"AWS_ACCESS_KEY_ID\"]",
-            "Keys that must be there before anything is made, beyond those this file names by `secret`.",
-        ),
-        optional(
-            "escrow",
-            Kind::Choice(&["remove", "keep"]),
-            Presence::Default("\"remove\""),
-            "\"keep\"",
-            "What `castle down` does with the escrowed Talos secrets: `\"remove\"` once no VM is left, or `\"keep\"`.",
-        ),
-    ],
-    open: None,
-    blocks: &[],
 };
 
 const NETWORK: Block = Block {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_kubernetes::judge::judge;
 use castle_kubernetes::{Mark, Object, ObjectId, Place};
+use castle_model::spec::InfisicalSpec;
 use castle_model::{Change, Class, Failure, Observed, Spec, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, Objects, observed};
 use castle_platforms::handed::IDENTITY;
@@ -43,7 +44,10 @@ impl SecretStore {
                 "clientSecret": encoded(identity.client_secret.expose()),
             },
         });
-        marked(mark, vec![secret, store(&self.0.spec)])
+        let Some(infisical) = self.0.spec.secrets.infisical() else {
+            return Err(Failure::bug("make the secret store", "there is no Infisical"));
+        };
+        marked(mark, vec![secret, store(infisical)])
     }
 
     /// Whether a secret has come through, or there is none that may.
@@ -141,8 +145,7 @@ fn probed_key(spec: &Spec) -> Option<&str> {
 }
 
 /// The store as External Secrets wants it.
-fn store(spec: &Spec) -> Value {
-    let secrets = &spec.secrets;
+fn store(secrets: &InfisicalSpec) -> Value {
     let reference =
         |key: &str| json!({"name": IDENTITY_SECRET, "namespace": NAMESPACE, "key": key});
     json!({

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::NAMESPACE;
 use super::revision::SOURCES;
-use crate::engine::STORE;
+use crate::engine::{STORE, has_store};
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
 
@@ -49,7 +49,7 @@ impl Source {
     /// The repository's credentials: through the secret store where there is one, else placed directly.
     fn credentials(&self, cx: &Context, token: &SecretRef) -> Result<Value, Failure> {
         let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
-        if self.0.spec.engine.enabled {
+        if has_store(&self.0.spec) {
             return Ok(json!({
                 "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": metadata,
                 "spec": {

@@ -3,22 +3,18 @@
 //! A machine of ours exists: its life, with the secrets kept for it, or stop. None exists: a new life, new secrets, kept
 //! and read back before anything is made of them (DESIGN 9.7).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Key, Step};
-use castle_infisical::stored_as;
 use castle_model::spec::PlatformSpec;
 use castle_model::{Change, Class, Failure, Incarnation, Observed, Secret, Verb};
+use castle_platforms::escrow::{BUNDLE_KEY, Escrow as Keepers};
 use castle_platforms::handed::{LIFE, Life, escrowed_incarnation};
 use castle_platforms::machines;
 use castle_platforms::proxmox::inventory::INVENTORY;
 
 use super::Vault;
-
-/// The key under which the Talos secrets are kept.
-pub const BUNDLE_KEY: &str = "TALOS_SECRETS_BUNDLE";
 
 /// The life that this run has begun and not yet proven to be kept, so that a second try keeps the same one.
 const DRAFT: Key<Life> = Key::new("secrets/draft");
@@ -47,12 +43,8 @@ fn course(alive: Option<&Incarnation>, kept: Option<&Incarnation>) -> Course {
 pub(super) struct Escrow(pub(super) Arc<Vault>);
 
 impl Escrow {
-    async fn kept(&self) -> Result<Option<Secret>, Failure> {
-        let vault = &self.0;
-        let found = vault.client()?.list(&vault.place().await?).await;
-        let found =
-            found.map_err(|error| vault.failure("look for the Talos secrets in", &error))?;
-        Ok(found.own.get(BUNDLE_KEY).map(|entry| entry.value.clone()))
+    fn keeper(&self) -> Result<&Keepers, Failure> {
+        Ok(&self.0.sources()?.escrow)
     }
 
     /// The life that machines of the castle are in, as far as any is in one.
@@ -72,6 +64,11 @@ impl Escrow {
         Ok(inventory.incarnation()?.or(begun).cloned())
     }
 
+    /// The place in words.
+    fn place(&self) -> String {
+        self.keeper().map(|keeper| keeper.0.place()).unwrap_or_default()
+    }
+
     fn lost(&self, alive: &Incarnation, kept: Option<&Incarnation>) -> Failure {
         let there =
             kept.map_or("nothing".to_owned(), |life| format!("the secrets of the life {life}"));
@@ -80,30 +77,30 @@ impl Escrow {
             format!("find the Talos secrets of the life {alive}"),
             format!("machines of that life exist, but {BUNDLE_KEY} holds {there}"),
         )
-        .evidence(self.0.place_words())
+        .evidence(self.place())
         .hint("put an earlier version of the entry back; without it those machines can not be managed, only removed by `castle down`")
     }
 
-    fn proof(&self, life: &Life) -> String {
-        format!("life {}, kept as {BUNDLE_KEY} in {}", life.incarnation, self.0.place_words())
+    /// A life that somebody else has begun since this run looked is not written over: there are never two.
+    async fn refuse_another(&self, life: &Life) -> Result<(), Failure> {
+        let keeper = &self.keeper()?.0;
+        let (seen, now) = (keeper.kept().await?, keeper.kept_now().await?);
+        let (seen, now) = (seen.get(BUNDLE_KEY), now.get(BUNDLE_KEY));
+        let ours = life.to_escrow(&self.0.spec.name);
+        if now == seen || now.is_some_and(|now| now.expose() == keeper.as_kept(ours.expose())) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Class::Conflict,
+            format!("keep the Talos secrets of the life {}", life.incarnation),
+            format!("{BUNDLE_KEY} has changed since this run looked at it"),
+        )
+        .evidence(self.place())
+        .hint("somebody else raises this castle too: let one of you finish, then run `up` again"))
     }
 
-    async fn keep(&self, text: &Secret, life: &Life) -> Result<(), Failure> {
-        let vault = &self.0;
-        let (client, place) = (vault.client()?, vault.place().await?);
-        let metadata = BTreeMap::from([
-            ("castle".to_owned(), vault.spec.name.to_string()),
-            ("incarnation".to_owned(), life.incarnation.to_string()),
-        ]);
-        let secrets = [(BUNDLE_KEY, text, &metadata)];
-        let failed = |error| vault.failure("keep the Talos secrets in", &error);
-        match client.upsert(&place, &secrets).await {
-            Err(error) if error.is_missing() => {
-                client.create_folder(&place).await.map_err(failed)?;
-                client.upsert(&place, &secrets).await.map_err(failed)
-            }
-            outcome => outcome.map_err(failed),
-        }
+    fn proof(&self, life: &Life) -> String {
+        format!("life {}, kept as {BUNDLE_KEY} in {}", life.incarnation, self.place())
     }
 }
 
@@ -111,13 +108,13 @@ impl Escrow {
 impl Step for Escrow {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let castle = &self.0.spec.name;
-        let text = self.kept().await?;
+        let text = self.keeper()?.0.kept().await?.remove(BUNDLE_KEY);
         let kept = match text.as_ref().map(|text| escrowed_incarnation(castle, text)) {
             None => None,
             Some(Ok(life)) => Some(life),
             Some(Err(why)) => {
                 return Ok(Observed::Foreign {
-                    owner: format!("{BUNDLE_KEY} in {}: {why}", self.0.place_words()),
+                    owner: format!("{BUNDLE_KEY} in {}: {why}", self.place()),
                 });
             }
         };
@@ -149,17 +146,8 @@ impl Step for Escrow {
             cx.outputs().get(&DRAFT)?
         };
         let text = life.to_escrow(&vault.spec.name);
-        self.keep(&text, &life).await?;
-        let read_back = self.kept().await?;
-        if read_back.is_none_or(|kept| kept.expose() != stored_as(text.expose())) {
-            return Err(Failure::new(
-                Class::Conflict,
-                "keep the Talos secrets of the new life",
-                format!("{BUNDLE_KEY} was stored, but reads back as something else"),
-            )
-            .evidence(vault.place_words())
-            .hint("somebody else writes to the same entry: give each castle a path of its own"));
-        }
+        self.refuse_another(&life).await?;
+        self.keeper()?.keep(&life.incarnation, &[(BUNDLE_KEY, &text)]).await?;
         let incarnation = life.incarnation.to_string();
         cx.outputs().put(&LIFE, Life::clone(&life));
         Ok(Acted::of(Change::Created).with("incarnation", incarnation))
@@ -170,15 +158,13 @@ impl Step for Escrow {
     }
 
     async fn leftover(&self, _cx: &Context) -> Result<Option<String>, Failure> {
-        let kept = self.kept().await?;
+        let kept = self.keeper()?.0.kept_now().await?.remove(BUNDLE_KEY);
         let ours = kept.and_then(|text| escrowed_incarnation(&self.0.spec.name, &text).ok());
-        Ok(ours.map(|life| format!("{BUNDLE_KEY} of the life {life} in {}", self.0.place_words())))
+        Ok(ours.map(|life| format!("{BUNDLE_KEY} of the life {life} in {}", self.place())))
     }
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
-        let vault = &self.0;
-        let removed = vault.client()?.remove(&vault.place().await?, BUNDLE_KEY).await;
-        removed.map_err(|error| vault.failure("remove the Talos secrets from", &error))?;
+        self.keeper()?.0.remove(BUNDLE_KEY).await?;
         if let Some(life) = cx.incarnation() {
             cx.gone(life);
         }

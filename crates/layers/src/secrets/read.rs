@@ -1,96 +1,58 @@
-//! `secrets/read`: every key that the castle needs is there and not empty; all that are not are named at once.
+//! `secrets/read`: every key that the castle needs is there and usable; all that are not are named at once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::{Context, Step};
-use castle_infisical::Found;
-use castle_model::{Class, Failure, Observed, Secret};
+use castle_infisical::Credentials;
+use castle_model::{Failure, Observed};
+use castle_platforms::escrow::{BUNDLE_KEY, ESCROW};
 use castle_platforms::handed::{IDENTITY, KEPT, SECRETS, SecretValues};
 
 use super::Vault;
-use super::escrow::BUNDLE_KEY;
+use super::gather::Gathered;
 
 /// The step.
 pub(super) struct Read(pub(super) Arc<Vault>);
 
+impl Read {
+    /// Who External Secrets is to Infisical: the reader that the castle file names, else castle itself.
+    fn reader(&self, gathered: &Gathered) -> Result<Option<Credentials>, Failure> {
+        let secrets = &self.0.spec.secrets;
+        let Some(reader) = secrets.infisical().and_then(|infisical| infisical.reader.as_ref())
+        else {
+            return Ok(self.0.sources()?.identity.clone());
+        };
+        let value = |key: &str| gathered.values.get(key).cloned();
+        let both = value(&reader.id.0).zip(value(&reader.secret.0));
+        Ok(both.map(|(client_id, client_secret)| Credentials { client_id, client_secret }))
+    }
+}
+
 #[async_trait]
 impl Step for Read {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let vault = &self.0;
-        let place = vault.place().await?;
-        let found = vault.client()?.list(&place).await;
-        let found = found.map_err(|error| vault.failure("read the secrets from", &error))?;
-        let required = vault.spec.required_secrets();
-        let (values, wrong) = pick(&required, &found);
+        let sources = self.0.sources()?;
+        cx.outputs().put(&ESCROW, sources.escrow.clone());
+        let gathered = sources.gather(&self.0.spec).await?;
         // What is there is handed on all the same: the way down needs the platform's keys and no other.
-        cx.outputs().put(&SECRETS, SecretValues(values));
-        cx.outputs().put(&IDENTITY, vault.credentials.clone());
-        if let Some(kept) = found.own.get(BUNDLE_KEY) {
-            cx.outputs().put(&KEPT, kept.value.clone());
+        cx.outputs().put(&SECRETS, SecretValues(gathered.values.clone()));
+        if let Some(reader) = self.reader(&gathered)? {
+            cx.outputs().put(&IDENTITY, reader);
         }
-        if let Some(why) = wrong {
-            let mut hint = "add them there".to_owned();
-            if found.own.is_empty() && found.imported.is_empty() {
-                hint.push_str("; a list with nothing in it can also mean that the identity may not read this path");
-            }
-            return Err(Failure::new(Class::Gone, "read the secrets that the castle needs", why)
-                .evidence(vault.place_words())
-                .hint(hint));
+        if let Some(kept) = sources.escrow.0.kept().await?.remove(BUNDLE_KEY) {
+            cx.outputs().put(&KEPT, kept);
         }
-        Ok(Observed::right(format!("{} keys from {}", required.len(), vault.place_words())))
+        if let Some(failure) = gathered.failure() {
+            return Err(failure);
+        }
+        for notice in &gathered.notices {
+            cx.notice(notice);
+        }
+        Ok(Observed::right(format!("{} keys from {}", gathered.values.len(), self.0.words())))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         Ok(format!("{} keys are there", cx.outputs().get(&SECRETS)?.0.len()))
-    }
-}
-
-/// The required values that can be used, and what is wrong with the others.
-fn pick(required: &[String], found: &Found) -> (BTreeMap<String, Secret>, Option<String>) {
-    let mut values = BTreeMap::new();
-    let (mut missing, mut empty) = (Vec::new(), Vec::new());
-    for key in required {
-        match found.get(key) {
-            None => missing.push(key.as_str()),
-            Some(entry) if entry.value.is_blank() => empty.push(key.as_str()),
-            Some(entry) => {
-                values.insert(key.clone(), entry.value.clone());
-            }
-        }
-    }
-    let mut wrong = Vec::new();
-    if !missing.is_empty() {
-        wrong.push(format!("missing: {}", missing.join(", ")));
-    }
-    if !empty.is_empty() {
-        wrong.push(format!("empty: {}", empty.join(", ")));
-    }
-    (values, (!wrong.is_empty()).then(|| wrong.join("; ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use castle_infisical::Entry;
-
-    use super::*;
-
-    fn entry(value: &str) -> Entry {
-        Entry { value: Secret::new(value), version: 1, metadata: BTreeMap::new() }
-    }
-
-    #[test]
-    fn everything_that_is_wrong_is_named_at_once_and_no_value_is() {
-        let mut found = Found::default();
-        found.own.insert("A".to_owned(), entry("hunter2"));
-        found.own.insert("B".to_owned(), entry("  \n"));
-        found.imported.insert("C".to_owned(), entry("imported"));
-        let keys = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let (usable, wrong) = pick(&keys(&["A", "B", "D", "E"]), &found);
-        assert_eq!(wrong.as_deref(), Some("missing: D, E; empty: B"));
-        assert_eq!(usable.len(), 1, "what is there is handed on all the same");
-        let (picked, wrong) = pick(&keys(&["A", "C"]), &found);
-        assert_eq!((picked["C"].expose(), picked.len(), wrong), ("imported", 2, None));
     }
 }

@@ -11,13 +11,14 @@ use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
 use castle_model::{Class, Event, Plan, RunId, Secret, Spec, UndoKind, Verb, VmId};
+use castle_platforms::escrow::BUNDLE_KEY;
 use castle_platforms::proxmox::{preflight_id, vm_id};
 use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
 use tokio::time::timeout;
 
-use super::escrow::BUNDLE_KEY;
+use super::source::Access;
 
 /// A castle, the datacenter that it stands in, and our state.
 struct Bench {
@@ -39,7 +40,12 @@ impl Bench {
 
     fn graph(&self) -> Graph {
         let mut graph = Graph::new();
-        super::build(&mut graph, &self.spec, &self.host.world(), self.credentials());
+        super::build(
+            &mut graph,
+            &self.spec,
+            &self.host.world(),
+            Access::to_infisical(self.credentials()),
+        );
         let wanted = castle_platforms::proxmox::wanted::Wanted::of(&self.spec).unwrap();
         castle_platforms::proxmox::build(&mut graph, wanted, &self.host.world());
         graph
@@ -111,7 +117,7 @@ impl Bench {
     }
 
     async fn vault(&self) -> (Infisical, Place) {
-        let secrets = &self.spec.secrets;
+        let secrets = self.spec.secrets.infisical().unwrap();
         let vault = Infisical::new(&self.host.world(), &secrets.host, self.credentials()).unwrap();
         let project = vault.project(&secrets.project).await.unwrap();
         let (environment, path) = (secrets.environment.clone(), secrets.path.clone());
@@ -211,7 +217,8 @@ async fn missing_secrets_are_named_before_anything_else_is_asked() {
     let report = bench.up().await;
     let failure = report.failures.values().next().unwrap();
     assert_eq!(failure.why, "missing: AWS_ACCESS_KEY_ID, GITHUB_TOKEN");
-    assert!(failure.evidence.as_ref().unwrap().contains("environment dev"));
+    assert!(failure.findings[0].place.contains("AWS_ACCESS_KEY_ID in https://eu.infisical.com"));
+    assert!(failure.findings[1].place.contains("environment dev, path /ephemeral-castle/blue"));
     assert!(bench.inventory().proxmox.guests.is_empty());
 }
 

@@ -1,6 +1,7 @@
 //! A castle of machines that stand already: it rises, is found standing, is given back, and never takes another's.
 
 use castle_model::spec::{Body, MachinesSpec, PlatformSpec, StandingSpec};
+use castle_platforms::escrow::BUNDLE_KEY;
 use castle_rehearsal::trouble::TalosTrouble;
 
 use super::*;
@@ -23,7 +24,8 @@ fn standing(control_planes: usize, workers: usize) -> Spec {
 
 impl Rehearsal {
     async fn down(&mut self) -> Report {
-        let graph = crate::build(&self.spec, &self.host.world(), self.identity());
+        let graph =
+            crate::build(&self.spec, &self.host.world(), Access::to_infisical(self.identity()));
         self.run_by(graph, Direction::Down).await
     }
 
@@ -84,10 +86,12 @@ fn machines_whose_keys_are_lost_are_not_called_gone() {
     runtime.block_on(async {
         let mut rehearsal = Rehearsal::open(standing(1, 1), 3);
         done(&rehearsal.up().await);
-        let vault =
-            secrets::Vault::new(&rehearsal.spec, &rehearsal.host.world(), rehearsal.identity());
-        let place = vault.place().await.unwrap();
-        vault.client().unwrap().remove(&place, secrets::escrow::BUNDLE_KEY).await.unwrap();
+        let vault = secrets::Vault::new(
+            &rehearsal.spec,
+            &rehearsal.host.world(),
+            Access::to_infisical(rehearsal.identity()),
+        );
+        vault.sources().unwrap().escrow.0.remove(BUNDLE_KEY).await.unwrap();
         let before = rehearsal.host.mutations().get("talos").copied();
         let report = rehearsal.up().await;
         let failure = &report.failures[&castle_platforms::ids::secrets_escrow()];

@@ -10,7 +10,7 @@ use castle_model::spec::Role;
 use castle_model::{Class, Failure, Observed, VmId};
 
 use super::Site;
-use super::inventory::{Ours, look, moved_back};
+use super::inventory::{INVENTORY, Inventory, Ours, look, moved_back};
 use super::vm::Vm;
 use super::wanted::VmNode;
 
@@ -35,21 +35,26 @@ impl Found {
 }
 
 impl Strays {
+    /// What is astray now.
     async fn found(&self, cx: &Context) -> Result<Found, Failure> {
+        Ok(self.among(look(&self.0.client(cx)?, &self.0.spec).await?))
+    }
+
+    fn among(&self, inventory: Inventory) -> Found {
         let spec = &self.0.spec;
-        let inventory = look(&self.0.client(cx)?, spec).await?;
         let declared = |vmid: &VmId| spec.nodes.iter().any(|node| node.vmid == *vmid);
-        Ok(Found {
+        Found {
             unnamed: inventory.ours.into_iter().filter(|(vmid, _)| !declared(vmid)).collect(),
             elsewhere: inventory.elsewhere.into_iter().collect(),
-        })
+        }
     }
 }
 
 #[async_trait]
 impl Step for Strays {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let strays = self.found(cx).await?;
+        // No step on the way up makes or takes such a VM, so the look of `platform/inventory` holds for the whole run.
+        let strays = self.among(Inventory::clone(&*cx.outputs().get(&INVENTORY)?));
         // One at a declared number on another node was a finding of the preflight.
         if strays.unnamed.is_empty() {
             return Ok(Observed::right("none"));

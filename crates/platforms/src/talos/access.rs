@@ -23,7 +23,7 @@ pub(super) fn kube_access(realm: &Realm, cx: &Context) -> Result<KubeAccess, Fai
 }
 
 /// The same in the words of the Kubernetes client, which does not know Talos'.
-fn kubernetes_words(kube: &TalosKubeAccess) -> KubeAccess {
+pub(super) fn kubernetes_words(kube: &TalosKubeAccess) -> KubeAccess {
     KubeAccess {
         server: kube.server.clone(),
         authority: kube.authority.clone(),

@@ -6,15 +6,17 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_engine::Context;
+use castle_kubernetes::KubeEntry;
 use castle_model::spec::{Body, NodeSpec};
 use castle_model::{Class, Failure, Spec};
 use castle_talos::resource::{MACHINE_STATUS, SERVICES};
-use castle_talos::{KubeAccess, Presence, Talos, TalosAccess};
+use castle_talos::{KubeAccess, Presence, Talos, TalosAccess, TalosEntry};
 use castle_wire::World;
 use castle_wire::failure::chain;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 
+use super::access::kubernetes_words;
 use crate::handed::{LIFE, Life};
 use crate::machines::identity::{Identity, MACHINE};
 use crate::proxmox::mark::smbios_uuid;
@@ -45,6 +47,9 @@ pub(super) struct Keys {
     cluster: String,
     pub(super) talos: Arc<TalosAccess>,
     pub(super) kube: Arc<KubeAccess>,
+    /// The same, read: a machine is asked often, each time over a handshake that verifies anew.
+    talos_entry: TalosEntry,
+    pub(super) kube_entry: KubeEntry,
 }
 
 impl Realm {
@@ -81,19 +86,27 @@ impl Realm {
         if let Some(keys) = place.as_ref().filter(|keys| keys.cluster == life.bundle.cluster_id) {
             return Ok(keys.clone());
         }
-        let keys = self.issue(&life).map_err(|error| {
-            Failure::new(Class::Invalid, "issue the administrator's certificates", chain(&error))
-                .hint("the Talos secrets in escrow are damaged")
-        })?;
-        Ok(place.insert(keys).clone())
+        Ok(place.insert(self.issue(&life)?).clone())
     }
 
-    fn issue(&self, life: &Life) -> Result<Keys, castle_talos::KeyError> {
+    fn issue(&self, life: &Life) -> Result<Keys, Failure> {
+        let damaged = |error: &(dyn std::error::Error + 'static)| {
+            Failure::new(Class::Invalid, "issue the administrator's certificates", chain(error))
+                .hint("the Talos secrets in escrow are damaged")
+        };
         let (entropy, clock) = (&*self.world.entropy, &*self.world.clock);
+        let talos =
+            TalosAccess::issue(&life.bundle, entropy, clock).map_err(|error| damaged(&error))?;
+        let kube = KubeAccess::issue(self.spec(), &life.bundle, entropy, clock)
+            .map_err(|error| damaged(&error))?;
         Ok(Keys {
             cluster: life.bundle.cluster_id.clone(),
-            talos: Arc::new(TalosAccess::issue(&life.bundle, entropy, clock)?),
-            kube: Arc::new(KubeAccess::issue(self.spec(), &life.bundle, entropy, clock)?),
+            talos_entry: talos.entry(&self.world).map_err(|error| damaged(&error))?,
+            kube_entry: kubernetes_words(&kube)
+                .entry(&self.world)
+                .map_err(|error| damaged(&error))?,
+            talos: Arc::new(talos),
+            kube: Arc::new(kube),
         })
     }
 
@@ -106,7 +119,7 @@ impl Realm {
             self.keep(&keys, &talos, version);
             return Ok(Presence::Ours(talos));
         }
-        let presence = Presence::look(&self.world, address, Some(&keys.talos)).await;
+        let presence = Presence::look_by(&self.world, address, Some(&keys.talos_entry)).await;
         if let Presence::Ours(talos) = &presence {
             self.keep(&keys, talos, String::new());
         }
@@ -129,7 +142,7 @@ impl Realm {
         if let Some(talos) = self.known(keys, address) {
             return Ok(talos);
         }
-        let talos = Talos::secure(&self.world, address, &keys.talos).await?;
+        let talos = Talos::enter(&self.world, address, &keys.talos_entry).await?;
         self.keep(keys, &talos, String::new());
         Ok(talos)
     }

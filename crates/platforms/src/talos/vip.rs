@@ -11,7 +11,6 @@ use castle_kubernetes::readyz;
 use castle_model::{Change, Failure, Observed, Verb, Verdict};
 use tokio::time::Instant;
 
-use super::access::kube_access;
 use super::evidence::Gate;
 use super::{LIFE_OUTPUT, Realm};
 use crate::handed::LIFE;
@@ -53,8 +52,8 @@ impl Vip {
 /// Asks the API server at one address whether it is ready, over a connection and a handshake of its own, with the
 /// administrator's certificate: to a stranger it would answer 401.
 pub(super) async fn ask(realm: &Realm, cx: &Context, address: Ipv4Addr) -> Result<(), Failure> {
-    let access = kube_access(realm, cx)?;
-    readyz(&realm.world, &access, address).await.map_err(|error| error.failure())
+    let entry = realm.keys(cx)?.kube_entry;
+    readyz(&entry, address).await.map_err(|error| error.failure())
 }
 
 #[async_trait]

@@ -223,7 +223,7 @@ fn watch(
 ) -> StreamBody<impl futures::Stream<Item = Result<Frame<Bytes>, io::Error>>> {
     StreamBody::new(stream::unfold((shared, cursor), |(shared, mut cursor)| async move {
         loop {
-            let changed = shared.changed();
+            let changed = shared.cluster_changed();
             let lines = shared.read(|world| world.kubernetes.watch_lines(&mut cursor))?;
             if !lines.is_empty() {
                 return Some((Ok(Frame::data(Bytes::from(lines.concat()))), (shared, cursor)));

@@ -34,6 +34,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     changed: Arc<Notify>,
     machines: Arc<Notify>,
+    cluster: Arc<Notify>,
     failed: Arc<Notify>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -65,6 +66,7 @@ impl Shared {
             certificates,
             changed: Arc::default(),
             machines: Arc::default(),
+            cluster: Arc::default(),
             failed: Arc::default(),
             tasks: Mutex::default(),
             state: Mutex::new(State {
@@ -185,8 +187,11 @@ impl Shared {
         if output.changed {
             self.changed.notify_waiters();
         }
-        if output.machines {
+        if output.concerns.machines {
             self.machines.notify_waiters();
+        }
+        if output.concerns.cluster {
+            self.cluster.notify_waiters();
         }
     }
 
@@ -202,6 +207,11 @@ impl Shared {
     /// A future that ends after the next change of a machine's listeners, counted from now.
     pub(super) fn machines_changed(&self) -> impl Future<Output = ()> + Send + use<> {
         self.machines.clone().notified_owned()
+    }
+
+    /// A future that ends after the next change of the cluster, counted from now.
+    pub(super) fn cluster_changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.cluster.clone().notified_owned()
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {
@@ -314,7 +324,7 @@ impl Door for CallDoor {
     }
 
     fn changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(self.shared.changed())
+        Box::pin(self.shared.machines_changed())
     }
 }
 

@@ -16,7 +16,7 @@ const APPLIED_BY: &str = "kustomize.toolkit.fluxcd.io/name";
 impl Kubernetes {
     /// The source controller: where is the branch?
     pub(super) fn fetch(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
-        let Some(source) = self.store.get(place).cloned() else { return };
+        let Some(source) = self.store.shared(place) else { return };
         if source["spec"]["suspend"] == true
             || !self.is_up(NAMESPACE, "deployments", "source-controller")
         {
@@ -64,7 +64,7 @@ impl Kubernetes {
 
     /// The kustomize controller: with its source fetched and its needs ready, a Kustomization is applied.
     pub(super) fn build(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
-        let Some(object) = self.store.get(place).cloned() else { return };
+        let Some(object) = self.store.shared(place) else { return };
         if object["spec"]["suspend"] == true
             || !self.is_up(NAMESPACE, "deployments", "kustomize-controller")
         {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::store::Store;
+use super::store::{Store, key};
 
 /// One kind of object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,10 @@ impl Resource {
 }
 
 /// Group, version, plural, kind, whether it lives in namespaces.
-const BUILT_IN: &[(&str, &str, &str, &str, bool)] = &[
+type BuiltIn = (&'static str, &'static str, &'static str, &'static str, bool);
+
+/// The kinds that the server has from the beginning.
+const BUILT_IN: &[BuiltIn] = &[
     ("", "v1", "configmaps", "ConfigMap", true),
     ("", "v1", "events", "Event", true),
     ("", "v1", "namespaces", "Namespace", false),
@@ -95,24 +98,32 @@ const BUILT_IN: &[(&str, &str, &str, &str, bool)] = &[
 
 /// Every kind, those built in first. Definitions count once they are established.
 pub(super) fn all(store: &Store) -> Vec<Resource> {
-    let built_in = BUILT_IN.iter().map(|&(group, version, plural, kind, namespaced)| Resource {
+    let defined = store
+        .all("apiextensions.k8s.io", "customresourcedefinitions")
+        .flat_map(|(_, definition)| from_definition(definition));
+    BUILT_IN.iter().map(built_in).chain(defined).collect()
+}
+
+/// The kind at a group, version and plural. A definition is called by plural and group.
+pub(super) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Resource> {
+    if let Some(row) = BUILT_IN.iter().find(|row| (row.0, row.1, row.2) == (group, version, plural))
+    {
+        return Some(built_in(row));
+    }
+    let place =
+        key("apiextensions.k8s.io", "customresourcedefinitions", "", &format!("{plural}.{group}"));
+    from_definition(store.get(&place)?).into_iter().find(|kind| kind.version == version)
+}
+
+fn built_in(&(group, version, plural, kind, namespaced): &BuiltIn) -> Resource {
+    Resource {
         group: group.to_owned(),
         version: version.to_owned(),
         plural: plural.to_owned(),
         kind: kind.to_owned(),
         namespaced,
         custom: false,
-    });
-    let defined = store
-        .all("apiextensions.k8s.io", "customresourcedefinitions")
-        .filter(|(_, definition)| condition(definition, "Established"))
-        .flat_map(|(_, definition)| from_definition(definition));
-    built_in.chain(defined).collect()
-}
-
-/// The kind at a group, version and plural.
-pub(super) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Resource> {
-    all(store).into_iter().find(|r| r.group == group && r.version == version && r.plural == plural)
+    }
 }
 
 /// The answer to discovery of one group and version; none if there is no such group.
@@ -158,7 +169,11 @@ pub(super) fn condition(object: &Value, kind: &str) -> bool {
     })
 }
 
+/// The kinds of a definition, one for each version; none before it is established.
 fn from_definition(definition: &Value) -> Vec<Resource> {
+    if !condition(definition, "Established") {
+        return Vec::new();
+    }
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);

@@ -103,7 +103,7 @@ impl Kubernetes {
 
     /// A claim's controller: with a provisioner and a disk it gets its volume.
     pub(super) fn bind(&mut self, turn: &mut Turn<'_>, place: &str) {
-        let Some(claim) = self.store.get(place).cloned() else { return };
+        let Some(claim) = self.store.shared(place) else { return };
         let class = claim["spec"]["storageClassName"].as_str().unwrap_or("longhorn");
         if claim["status"]["phase"] == "Bound" || class != "longhorn" {
             return;

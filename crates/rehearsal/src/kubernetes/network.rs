@@ -32,7 +32,7 @@ impl Kubernetes {
 
     /// A service's controllers: its endpoint slice, and its address if it wants one.
     pub(super) fn connect(&mut self, place: &str) {
-        let Some(service) = self.store.get(place).cloned() else { return };
+        let Some(service) = self.store.shared(place) else { return };
         self.slice(place, &service);
         if service["spec"]["type"] == "LoadBalancer" {
             self.give_address(place, &service);
@@ -115,7 +115,7 @@ impl Kubernetes {
     /// A pod behind webhooks is ready. Its certificate is written soon; its process listens only some seconds later,
     /// which is the race that the gates of castle must win.
     pub(super) fn webhooks_up(&mut self, turn: &mut Turn<'_>, pod: &str) {
-        let Some(object) = self.store.get(pod).cloned() else { return };
+        let Some(object) = self.store.shared(pod) else { return };
         for place in self.services_of(&object) {
             let (_, _, namespace, service) = parts(&place);
             if !self.is_hook(namespace, service)

@@ -69,7 +69,7 @@ impl Kubernetes {
         if !self.is_up("external-secrets", "deployments", "external-secrets") {
             return;
         }
-        let Some(external) = self.store.get(place).cloned() else { return };
+        let Some(external) = self.store.shared(place) else { return };
         let values = self.fetched(&external, neighbours);
         let stamp = self.stamp();
         match values {

@@ -1,11 +1,13 @@
 //! The API server's verbs: which call asks for what, and the answers to those that only read.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Kubernetes;
 use super::kinds::{self, Resource};
 use super::refuse::No;
 use super::route::{Query, Route, Selector};
+use super::shown::Shown;
 use super::store::key;
 use super::write::Write;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
@@ -94,9 +96,7 @@ impl Kubernetes {
     fn get(&self, resource: &Resource, route: &Route, name: &str) -> Result<HttpReply, No> {
         let place = key(&resource.group, &resource.plural, &route.namespace, name);
         let object = self.store.get(&place).ok_or_else(|| No::not_found(resource, name))?;
-        let mut object = object.clone();
-        object["apiVersion"] = resource.api_version().into();
-        Ok(HttpReply::json(200, &object))
+        Ok(HttpReply::json(200, &Shown::alone(object, &resource.api_version())))
     }
 
     fn list(&self, resource: &Resource, route: &Route, query: &Query) -> Result<HttpReply, No> {
@@ -112,30 +112,35 @@ impl Kubernetes {
             reply.body = HttpBody::Watch(cursor);
             return Ok(reply);
         }
-        let items: Vec<Value> = self
+        let version = resource.api_version();
+        let items = self
             .store
             .under(&prefix)
             .filter(|(_, object)| selector.matches(object))
-            .map(|(_, object)| shown_in_list(object, resource))
+            .map(|(_, object)| {
+                if resource.custom {
+                    Shown::alone(object, &version)
+                } else {
+                    Shown::in_list(object)
+                }
+            })
             .collect();
-        Ok(HttpReply::json(
-            200,
-            &json!({
-                "apiVersion": resource.api_version(), "kind": format!("{}List", resource.kind),
-                "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
-            }),
-        ))
+        let list = List {
+            api_version: &version,
+            kind: format!("{}List", resource.kind),
+            metadata: json!({"resourceVersion": self.store.version().to_string()}),
+            items,
+        };
+        Ok(HttpReply::json(200, &list))
     }
 }
 
-/// Lists of built-in kinds leave out what all of their entries are.
-fn shown_in_list(object: &Value, resource: &Resource) -> Value {
-    let mut object = object.clone();
-    if resource.custom {
-        object["apiVersion"] = resource.api_version().into();
-    } else if let Some(map) = object.as_object_mut() {
-        map.shift_remove("apiVersion");
-        map.shift_remove("kind");
-    }
-    object
+/// The answer to a list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    api_version: &'a str,
+    kind: String,
+    metadata: Value,
+    items: Vec<Shown<'a>>,
 }

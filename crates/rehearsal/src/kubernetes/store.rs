@@ -1,6 +1,7 @@
 //! What the cluster remembers: every object by its place, numbered changes, and what each manager applied.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +12,9 @@ const REMEMBERED: usize = 2_000;
 /// The objects of one cluster.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Store {
-    objects: BTreeMap<String, Value>,
+    /// Shared with the changes and with whoever looks: most looks copy nothing.
+    #[serde(with = "shared")]
+    objects: BTreeMap<String, Arc<Value>>,
     /// The number of the last change.
     version: u64,
     /// What each field manager applied last, by the object's place.
@@ -36,7 +39,27 @@ pub(super) struct Change {
     pub(super) version: u64,
     pub(super) word: &'static str,
     pub(super) key: String,
-    pub(super) object: Value,
+    pub(super) object: Arc<Value>,
+}
+
+/// Shared objects are saved as plain ones.
+mod shared {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+    use serde_json::Value;
+
+    type Objects = BTreeMap<String, Arc<Value>>;
+
+    pub(super) fn serialize<S: Serializer>(all: &Objects, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(all.iter().map(|(key, object)| (key, &**object)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Objects, D::Error> {
+        let all = BTreeMap::<String, Value>::deserialize(from)?;
+        Ok(all.into_iter().map(|(key, object)| (key, Arc::new(object))).collect())
+    }
 }
 
 /// The place of an object: group, plural, namespace (empty for the whole cluster) and name.
@@ -58,14 +81,19 @@ impl Store {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Value> {
-        self.objects.get(key)
+        self.objects.get(key).map(|object| &**object)
+    }
+
+    /// An object to keep while others change.
+    pub(super) fn shared(&self, key: &str) -> Option<Arc<Value>> {
+        self.objects.get(key).cloned()
     }
 
     /// The objects whose places begin so, in order.
     pub(super) fn under<'a>(
         &'a self,
         prefix: &'a str,
-    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    ) -> impl Iterator<Item = (&'a String, &'a Arc<Value>)> {
         self.objects.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
     }
 
@@ -73,7 +101,7 @@ impl Store {
     pub(super) fn all(&self, group: &str, plural: &str) -> impl Iterator<Item = (&String, &Value)> {
         let prefix = format!("{group}|{plural}|");
         let end = format!("{group}|{plural}}}");
-        self.objects.range(prefix..end)
+        self.objects.range(prefix..end).map(|(key, object)| (key, &**object))
     }
 
     /// The places of all objects of a kind.
@@ -82,17 +110,18 @@ impl Store {
     }
 
     /// Stores an object under a new number, unless it is the same as before. Gives it back as stored.
-    pub(super) fn put(&mut self, key: &str, mut object: Value) -> Value {
+    pub(super) fn put(&mut self, key: &str, mut object: Value) -> Arc<Value> {
         let before = self.objects.get(key);
         if let Some(before) = before {
             object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
-            if *before == object {
-                return object;
+            if **before == object {
+                return before.clone();
             }
         }
         let word = if before.is_some() { "MODIFIED" } else { "ADDED" };
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let object = Arc::new(object);
         self.objects.insert(key.to_owned(), object.clone());
         self.remember(word, key, object.clone());
         object
@@ -100,18 +129,19 @@ impl Store {
 
     /// Changes an object in place, if it is there.
     pub(super) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
-        if let Some(mut object) = self.objects.get(key).cloned() {
+        if let Some(mut object) = self.get(key).cloned() {
             change(&mut object);
             self.put(key, object);
         }
     }
 
     /// Removes an object.
-    pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
-        let mut object = self.objects.remove(key)?;
+    pub(super) fn remove(&mut self, key: &str) -> Option<Arc<Value>> {
+        let mut object = Arc::unwrap_or_clone(self.objects.remove(key)?);
         self.applied.remove(key);
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let object = Arc::new(object);
         self.remember("DELETED", key, object.clone());
         Some(object)
     }
@@ -135,7 +165,7 @@ impl Store {
         })
     }
 
-    fn remember(&mut self, word: &'static str, key: &str, object: Value) {
+    fn remember(&mut self, word: &'static str, key: &str, object: Arc<Value>) {
         if self.history.len() >= REMEMBERED {
             self.history.pop_front();
         }

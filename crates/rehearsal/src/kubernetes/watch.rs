@@ -1,12 +1,17 @@
 //! Watches: a place in the numbered changes, moved on whenever the world has changed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::kinds::Resource;
 use super::refuse::No;
 use super::route::Selector;
+use super::shown::Shown;
 use super::{BOOKMARKS, Kubernetes};
+use crate::turn::json_bytes;
 
 /// Where a watch stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +30,7 @@ pub struct WatchCursor {
     bookmarks: bool,
     over: bool,
     /// Objects to begin with, where no place was given.
-    first: Vec<Value>,
+    first: Vec<Arc<Value>>,
 }
 
 impl Kubernetes {
@@ -67,7 +72,7 @@ impl Kubernetes {
         }
         let mut lines: Vec<Bytes> = Vec::new();
         for object in std::mem::take(&mut cursor.first) {
-            lines.push(line("ADDED", &versioned(object, cursor)));
+            lines.push(line("ADDED", &Shown::alone(&object, &cursor.api_version)));
         }
         let Some(changes) = self.store.since(cursor.version) else {
             cursor.over = true;
@@ -78,7 +83,8 @@ impl Kubernetes {
         };
         for change in changes {
             if change.key.starts_with(&cursor.prefix) && cursor.selector.matches(&change.object) {
-                lines.push(line(change.word, &versioned(change.object.clone(), cursor)));
+                let shown = Shown::alone(&change.object, &cursor.api_version);
+                lines.push(line(change.word, &shown));
             }
         }
         cursor.version = self.store.version();
@@ -96,13 +102,13 @@ impl Kubernetes {
     }
 }
 
-fn versioned(mut object: Value, cursor: &WatchCursor) -> Value {
-    object["apiVersion"] = cursor.api_version.clone().into();
-    object
-}
-
-fn line(word: &str, object: &Value) -> Bytes {
-    let mut text = json!({"type": word, "object": object}).to_string();
-    text.push('\n');
+fn line(word: &str, object: &impl Serialize) -> Bytes {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        r#type: &'a str,
+        object: &'a T,
+    }
+    let mut text = json_bytes(&Line { r#type: word, object });
+    text.push(b'\n');
     Bytes::from(text)
 }

@@ -1,5 +1,7 @@
 //! Workloads: Deployments, DaemonSets and StatefulSets become pods, which pull, start and turn ready.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -25,7 +27,7 @@ const TIMES: &[(&str, &str, Span, Span)] = &[
 impl Kubernetes {
     /// A workload's controller: the right pods exist, old ones go, and the status tells the truth.
     pub(super) fn roll_out(&mut self, turn: &mut Turn<'_>, place: &str) {
-        let Some(workload) = self.store.get(place).cloned() else { return };
+        let Some(workload) = self.store.shared(place) else { return };
         let template = &workload["spec"]["template"];
         let revision = hex::encode(Sha256::digest(template.to_string()))[..10].to_owned();
         for (pod, object) in self.pods_of(&workload) {
@@ -151,8 +153,7 @@ impl Kubernetes {
     }
 
     pub(super) fn pod_started(&mut self, turn: &mut Turn<'_>, place: &str, uid: &str) {
-        let Some(pod) = self.store.get(place).filter(|p| p["metadata"]["uid"] == uid).cloned()
-        else {
+        let Some(pod) = self.store.shared(place).filter(|p| p["metadata"]["uid"] == uid) else {
             return;
         };
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
@@ -202,7 +203,7 @@ impl Kubernetes {
 
     /// The readiness of a pod changed: its workload counts again and its services connect again, a little later.
     pub(super) fn pod_changed(&mut self, turn: &mut Turn<'_>, place: &str) {
-        let Some(pod) = self.store.get(place).cloned() else { return };
+        let Some(pod) = self.store.shared(place) else { return };
         if let Some(owner) = self.owner(&pod) {
             self.recount(&owner);
         }
@@ -244,7 +245,7 @@ impl Kubernetes {
         self.store.get(&place).map(|_| place)
     }
 
-    fn pods_of(&self, workload: &Value) -> Vec<(String, Value)> {
+    fn pods_of(&self, workload: &Value) -> Vec<(String, Arc<Value>)> {
         let namespace = workload["metadata"]["namespace"].as_str().unwrap_or_default();
         let uid = &workload["metadata"]["uid"];
         self.store

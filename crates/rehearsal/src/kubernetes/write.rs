@@ -9,6 +9,7 @@ use super::kinds::Resource;
 use super::merge;
 use super::refuse::No;
 use super::route::{Query, Route};
+use super::shown::Shown;
 use super::store::key;
 use crate::turn::{HttpCall, HttpReply, Turn};
 
@@ -159,11 +160,10 @@ impl Write<'_> {
         object: Value,
     ) -> Result<HttpReply, No> {
         self.check_namespace(cluster)?;
-        let before = cluster.store.get(place).cloned();
-        let object =
-            if self.is_status() { object } else { with_status_of(before.as_ref(), object) };
-        let object =
-            cluster.completed(turn, &self.resource, &self.identity(), before.as_ref(), object);
+        let before = cluster.store.shared(place);
+        let before = before.as_deref();
+        let object = if self.is_status() { object } else { with_status_of(before, object) };
+        let object = cluster.completed(turn, &self.resource, &self.identity(), before, object);
         super::admission::check(&self.resource, &object)?;
         if !self.is_status() {
             let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
@@ -173,16 +173,16 @@ impl Write<'_> {
         if self.query.dry_run() {
             return Ok(HttpReply::json(code, &object));
         }
-        let same_spec = before.as_ref().is_some_and(|b| content(b) == content(&object));
-        let mut stored = cluster.store.put(place, object);
+        let same_spec = before.is_some_and(|b| content(b) == content(&object));
+        let stored = cluster.store.put(place, object);
         let leaving = !stored["metadata"]["deletionTimestamp"].is_null();
         if leaving && stored["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
             cluster.remove(turn, place);
-        } else if !same_spec || nudged(before.as_ref(), &stored) {
+        } else if !same_spec || nudged(before, &stored) {
             cluster.touched(turn, place);
         }
-        stored["apiVersion"] = self.resource.api_version().into();
-        Ok(HttpReply::json(code, &stored).changed())
+        let version = self.resource.api_version();
+        Ok(HttpReply::json(code, &Shown::alone(&stored, &version)).changed())
     }
 
     fn check_namespace(&self, cluster: &Kubernetes) -> Result<(), No> {

@@ -114,7 +114,10 @@ pub(crate) const IMAGE_LENGTH: u64 = 2 << 20;
 /// The bytes of an image: they follow from its path, so that whoever fetches it gets the same.
 pub(crate) fn image_bytes(path: &str) -> Vec<u8> {
     let length = usize::try_from(IMAGE_LENGTH).expect("an image fits into memory");
-    format!("{path}\n").into_bytes().into_iter().cycle().take(length).collect()
+    let line = format!("{path}\n");
+    let mut bytes = line.repeat(length.div_ceil(line.len())).into_bytes();
+    bytes.truncate(length);
+    bytes
 }
 
 /// The versions of Talos that images are made of: the last of each line.

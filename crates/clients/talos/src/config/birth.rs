@@ -36,7 +36,7 @@ impl BirthMark {
         let root = Secret::new(root.as_str().unwrap_or_default());
         let values = [all.names(), all.encryption(), all.secretbox(), all.service_account()];
         let digests = SETTINGS.iter().zip(values).map(|((name, _), value)| {
-            ((*name).to_owned(), DigestKey::derived(&root, name).of(&canonical(&value)))
+            ((*name).to_owned(), DigestKey::derived(&root, name).of(canonical(&value)))
         });
         Ok(Self(digests.collect()))
     }

@@ -162,9 +162,9 @@ async fn what_fails_in_a_task_is_named() {
       hint: make room on the storage, or name another one in the castle file
     platform/vm/worker-01 (invalid): create VM 431 (worker-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
       hint: make room on the storage, or name another one in the castle file
-    platform/vm/cp-01 (invalid): grow scsi0 of VM 421 (cp-01) on pve: the task failed: shrinking disks is not supported
+    platform/vm/worker-01 (invalid): grow scsi0 of VM 431 (worker-01) on pve: the task failed: shrinking disks is not supported
       hint: disks never shrink: put the size in the castle file back
-    platform/vm/cp-01 (invalid): start VM 421 (cp-01) on pve: the task failed: bridge 'vmbr0' does not exist
+    platform/vm/worker-01 (invalid): start VM 431 (worker-01) on pve: the task failed: bridge 'vmbr0' does not exist
       hint: compare `bridge` with the networks of the node
     ");
 }
@@ -217,7 +217,7 @@ async fn a_task_that_says_it_has_made_what_is_not_there_is_not_believed() {
     insta::assert_snapshot!(told.join("\n"), @r"
     platform/image (gone): fetch the image of Talos 1.13.9 to local: the task ended well, and the file is not on the storage
       hint: look at the log of the download task in Proxmox; then run the same command again
-    platform/vm/worker-01 (transient): wait for VM 431 (worker-01) on pve to run: not so after 4:55
+    platform/vm/cp-01 (transient): wait for VM 421 (cp-01) on pve to run: not so after 4:55
       seen: it is switched off
       hint: run the same command again to go on from here; `deadlines` in the castle file gives it more time
     ");

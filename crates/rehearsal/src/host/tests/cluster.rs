@@ -38,7 +38,8 @@ async fn raise(host: &Host) -> KubeAccess {
 async fn run(host: &Host) -> Kubernetes {
     let access = raise(host).await;
     let world = host.world();
-    readyz(&world, &access, Ipv4Addr::new(192, 168, 1, 210)).await.unwrap();
+    let entry = access.entry(&world).unwrap();
+    readyz(&entry, Ipv4Addr::new(192, 168, 1, 210)).await.unwrap();
     Kubernetes::new(&world, &access).unwrap()
 }
 

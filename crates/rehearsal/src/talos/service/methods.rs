@@ -1,5 +1,7 @@
 //! The methods of Talos: who may call each, and what a real machine was heard to answer.
 
+use std::sync::LazyLock;
+
 use tonic::{Code, Status};
 
 /// The record: see the head of the file.
@@ -53,7 +55,12 @@ pub(super) struct Method {
 
 impl Method {
     /// All methods of the record.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
+    pub(super) fn all() -> &'static [Self] {
+        static ALL: LazyLock<Vec<Method>> = LazyLock::new(|| Method::read().collect());
+        &ALL
+    }
+
+    fn read() -> impl Iterator<Item = Self> {
         let mut lines = RECORD.lines().filter(|line| !line.starts_with('#')).peekable();
         std::iter::from_fn(move || {
             let (path, roles) = lines.next()?.split_once(' ')?;
@@ -70,11 +77,11 @@ impl Method {
     }
 
     pub(super) fn find(path: &str) -> Option<Self> {
-        Self::all().find(|method| method.path == path)
+        Self::all().iter().find(|method| method.path == path).copied()
     }
 
     pub(super) fn is_service(name: &str) -> bool {
-        Self::all().any(|method| method.path.split('/').nth(1) == Some(name))
+        Self::all().iter().any(|method| method.path.split('/').nth(1) == Some(name))
     }
 
     /// Whether a caller with certain roles may call it.

@@ -18,24 +18,24 @@ use crate::talos::resource::{DEFINITIONS, DEFINITIONS_KIND};
 use crate::talos::{Call, Reply, ResourceShown};
 
 impl Caller {
-    async fn resources(&self, namespace: &str, kind: &str) -> Result<Vec<Resource>, Status> {
+    async fn resources(&self, namespace: &str, kind: &str) -> Result<Vec<ResourceShown>, Status> {
         let call = Call::Resources {
             namespace: namespace.to_owned(),
             kind: kind.to_owned(),
             admin: self.is_admin(),
         };
         let Reply::Resources(found) = self.put(call).await? else { return Err(mixed_up()) };
-        Ok(found.into_iter().map(|shown| self.resource(namespace, kind, shown)).collect())
+        Ok(found)
     }
 
-    fn resource(&self, namespace: &str, kind: &str, shown: ResourceShown) -> Resource {
+    fn resource(&self, namespace: &str, kind: &str, shown: &ResourceShown) -> Resource {
         let yaml_spec = yaml_serde::to_string(&shown.spec).unwrap_or_default();
         let proto_spec = if kind == DEFINITIONS_KIND { definition(&shown.id) } else { Vec::new() };
         Resource {
             metadata: Some(Metadata {
                 namespace: namespace.to_owned(),
                 r#type: kind.to_owned(),
-                id: shown.id,
+                id: shown.id.clone(),
                 version: shown.version.to_string(),
                 owner: shown.owner.to_owned(),
                 phase: "running".to_owned(),
@@ -77,8 +77,9 @@ impl State for Caller {
         let GetRequest { namespace, r#type, id } = request.into_inner();
         let missing = format!("resource {type}({namespace}/{id}@undefined) doesn't exist");
         let found = self.resources(&namespace, &r#type).await?;
-        let resource = found.into_iter().find(|resource| name(resource) == id);
-        let resource = resource.ok_or_else(|| Status::new(Code::NotFound, missing))?;
+        let shown = found.iter().find(|shown| shown.id == id);
+        let shown = shown.ok_or_else(|| Status::new(Code::NotFound, missing))?;
+        let resource = self.resource(&namespace, &r#type, shown);
         Ok(Response::new(GetResponse { resource: Some(resource) }))
     }
 
@@ -90,8 +91,10 @@ impl State for Caller {
     ) -> Result<Response<Answers<ListResponse>>, Status> {
         let ListRequest { namespace, r#type } = request.into_inner();
         let found = self.resources(&namespace, &r#type).await?;
-        let answers =
-            found.into_iter().map(|resource| Ok(ListResponse { resource: Some(resource) }));
+        let answer = |shown: &ResourceShown| {
+            Ok(ListResponse { resource: Some(self.resource(&namespace, &r#type, shown)) })
+        };
+        let answers: Vec<_> = found.iter().map(answer).collect();
         Ok(Response::new(stream::iter(answers).boxed()))
     }
 
@@ -160,31 +163,33 @@ impl State for Caller {
 struct Watch {
     caller: Caller,
     request: WatchRequest,
-    known: BTreeMap<String, Resource>,
+    known: BTreeMap<String, ResourceShown>,
 }
 
 impl Watch {
-    /// What has changed since the last look.
-    fn changes(&mut self, found: Vec<Resource>) -> Vec<WatchResponse> {
+    /// What has changed since the last look. Only that is put into words: most looks show nothing new.
+    fn changes(&mut self, found: Vec<ResourceShown>) -> Vec<WatchResponse> {
         let wanted = self.request.id.as_deref();
-        let found: BTreeMap<String, Resource> = found
+        let found: BTreeMap<String, ResourceShown> = found
             .into_iter()
-            .map(|resource| (name(&resource).to_owned(), resource))
-            .filter(|(id, _)| wanted.is_none_or(|wanted| wanted == id))
+            .filter(|shown| wanted.is_none_or(|wanted| wanted == shown.id))
+            .map(|shown| (shown.id.clone(), shown))
             .collect();
+        let told =
+            |shown| self.caller.resource(&self.request.namespace, &self.request.r#type, shown);
         let mut changes = Vec::new();
-        for (id, resource) in &found {
+        for (id, shown) in &found {
             match self.known.get(id) {
-                None => changes.push(event(EventType::Created, Some(resource.clone()), None)),
-                Some(old) if old != resource => {
-                    let (new, old) = (Some(resource.clone()), Some(old.clone()));
+                None => changes.push(event(EventType::Created, Some(told(shown)), None)),
+                Some(old) if old != shown => {
+                    let (new, old) = (Some(told(shown)), Some(told(old)));
                     changes.push(event(EventType::Updated, new, old));
                 }
                 Some(_) => {}
             }
         }
         let lost = self.known.iter().filter(|(id, _)| !found.contains_key(*id));
-        changes.extend(lost.map(|(_, resource)| gone(resource.clone())));
+        changes.extend(lost.map(|(_, shown)| gone(told(shown))));
         self.known = found;
         changes
     }
@@ -197,8 +202,4 @@ fn gone(resource: Resource) -> WatchResponse {
 fn event(kind: EventType, resource: Option<Resource>, old: Option<Resource>) -> WatchResponse {
     let event = Event { resource, event_type: kind.into(), old, error: None };
     WatchResponse { event: vec![event] }
-}
-
-fn name(resource: &Resource) -> &str {
-    resource.metadata.as_ref().map_or("", |metadata| &metadata.id)
 }

@@ -1,0 +1,154 @@
+//! A folder of Infisical as a secret source, and as the place where the castle's own secrets are kept.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use castle_infisical::{Credentials, Found, Infisical, InfisicalError, Place, stored_as};
+use castle_model::spec::InfisicalSpec;
+use castle_model::{CastleName, Failure, Incarnation, Secret, Spec};
+use castle_platforms::escrow::Keeper;
+use castle_wire::World;
+
+use super::source::{Source, Values};
+
+/// A folder, and one client that stays logged in.
+pub(crate) struct Folder {
+    castle: CastleName,
+    spec: InfisicalSpec,
+    client: Infisical,
+    project: OnceLock<String>,
+    /// What was listed last; whatever is written makes it void. Nothing is fetched twice in a run.
+    listed: Mutex<Option<Arc<Found>>>,
+}
+
+impl Folder {
+    pub(crate) fn new(
+        spec: &Spec,
+        infisical: &InfisicalSpec,
+        world: &World,
+        credentials: &Credentials,
+    ) -> Result<Self, Failure> {
+        let client = Infisical::new(world, &infisical.host, credentials.clone())
+            .map_err(|error| error.failure(format!("speak to {}", infisical.host)))?;
+        Ok(Self {
+            castle: spec.name.clone(),
+            spec: infisical.clone(),
+            client,
+            project: OnceLock::new(),
+            listed: Mutex::default(),
+        })
+    }
+
+    /// The folder; the project's id is asked for once.
+    async fn folder(&self) -> Result<Place, Failure> {
+        let project = if let Some(project) = self.project.get() {
+            project.clone()
+        } else {
+            let found = self.client.project(&self.spec.project).await;
+            let found = found.map_err(|error| self.failure("find the project in", &error))?;
+            self.project.get_or_init(|| found).clone()
+        };
+        let (environment, path) = (self.spec.environment.clone(), self.spec.path.clone());
+        Ok(Place { project, environment, path })
+    }
+
+    fn remember(&self, found: Option<Arc<Found>>) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    }
+
+    /// Everything in the folder, as listed last.
+    async fn found(&self) -> Result<Arc<Found>, Failure> {
+        let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(found) => Ok(found),
+            None => self.list().await,
+        }
+    }
+
+    async fn list(&self) -> Result<Arc<Found>, Failure> {
+        let found = match self.client.list(&self.folder().await?).await {
+            // A folder that is not there has nothing in it; the first thing that is kept makes it.
+            Err(error) if error.is_missing() => Found::default(),
+            found => found.map_err(|error| self.failure("read the secrets from", &error))?,
+        };
+        let found = Arc::new(found);
+        self.remember(Some(found.clone()));
+        Ok(found)
+    }
+
+    fn failure(&self, doing: &str, error: &InfisicalError) -> Failure {
+        error.failure(format!("{doing} {}", self.spec.host)).evidence(Source::place(self))
+    }
+}
+
+fn own(found: &Found) -> Values {
+    found.own.iter().map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
+}
+
+#[async_trait]
+impl Source for Folder {
+    fn place(&self) -> String {
+        self.spec.to_string()
+    }
+
+    async fn read(&self, _wanted: &[String]) -> Result<Values, Failure> {
+        let found = self.found().await?;
+        let imported = found.imported.iter().map(|(key, entry)| (key.clone(), entry.value.clone()));
+        let mut values: Values = imported.collect();
+        values.extend(own(&found));
+        Ok(values)
+    }
+
+    async fn doubt(&self, _missing: &[String]) -> Option<String> {
+        let found = self.found().await.ok()?;
+        (found.own.is_empty() && found.imported.is_empty()).then(|| {
+            let place = Source::place(self);
+            format!("{place} has nothing in it: the path or the environment may be wrong, or the identity may not read it")
+        })
+    }
+}
+
+#[async_trait]
+impl Keeper for Folder {
+    fn place(&self) -> String {
+        self.spec.to_string()
+    }
+
+    async fn kept(&self) -> Result<Values, Failure> {
+        Ok(own(&*self.found().await?))
+    }
+
+    async fn kept_now(&self) -> Result<Values, Failure> {
+        Ok(own(&*self.list().await?))
+    }
+
+    async fn write(&self, life: &Incarnation, entries: &[(&str, &Secret)]) -> Result<(), Failure> {
+        let place = self.folder().await?;
+        let metadata = BTreeMap::from([
+            ("castle".to_owned(), self.castle.to_string()),
+            ("incarnation".to_owned(), life.to_string()),
+        ]);
+        let secrets: Vec<_> = entries.iter().map(|(key, text)| (*key, *text, &metadata)).collect();
+        let failed = |error: &InfisicalError| self.failure("keep secrets in", error);
+        self.remember(None);
+        match self.client.upsert(&place, &secrets).await {
+            Err(error) if error.is_missing() => {
+                self.client.create_folder(&place).await.map_err(|error| failed(&error))?;
+                self.client.upsert(&place, &secrets).await.map_err(|error| failed(&error))
+            }
+            outcome => outcome.map_err(|error| failed(&error)),
+        }
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), Failure> {
+        let place = self.folder().await?;
+        self.remember(None);
+        let removed = self.client.remove(&place, key).await;
+        removed.map(|_| ()).map_err(|error| self.failure("remove secrets from", &error))
+    }
+
+    fn as_kept(&self, text: &str) -> String {
+        stored_as(text)
+    }
+}

@@ -1,0 +1,75 @@
+//! Where the secrets that a castle makes are kept, and the one way in which they are: compared, written, read back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use castle_engine::Key;
+use castle_model::{Class, Failure, Incarnation, Secret};
+
+/// The key of the bundle of Talos secrets, which nobody could make again.
+pub const BUNDLE_KEY: &str = "TALOS_SECRETS_BUNDLE";
+/// The key of the kubeconfig.
+pub const KUBECONFIG_KEY: &str = "KUBECONFIG_CONTENT";
+/// The key of the talosconfig.
+pub const TALOSCONFIG_KEY: &str = "TALOSCONFIG_CONTENT";
+
+/// Where this run keeps what the castle makes; given by `secrets/read`.
+pub const ESCROW: Key<Escrow> = Key::new("secrets/keeper");
+
+/// A place that keeps secrets by their keys.
+#[async_trait]
+pub trait Keeper: Send + Sync {
+    /// The place in words.
+    fn place(&self) -> String;
+
+    /// Everything that is kept there, as it was first seen in this run and changed by it.
+    async fn kept(&self) -> Result<BTreeMap<String, Secret>, Failure>;
+
+    /// Everything that is kept there, asked for now.
+    async fn kept_now(&self) -> Result<BTreeMap<String, Secret>, Failure>;
+
+    /// Writes entries of one life, all or none.
+    async fn write(&self, life: &Incarnation, entries: &[(&str, &Secret)]) -> Result<(), Failure>;
+
+    /// Removes an entry; one that is not there is fine.
+    async fn remove(&self, key: &str) -> Result<(), Failure>;
+
+    /// A text as the place keeps it.
+    fn as_kept(&self, text: &str) -> String {
+        text.to_owned()
+    }
+}
+
+/// The keeper of a castle.
+#[derive(Clone)]
+pub struct Escrow(pub Arc<dyn Keeper>);
+
+impl Escrow {
+    /// Keeps entries and proves it: what is written is read back and compared.
+    ///
+    /// # Errors
+    /// If the place can not be written, or holds something else afterwards.
+    pub async fn keep(
+        &self,
+        life: &Incarnation,
+        entries: &[(&str, &Secret)],
+    ) -> Result<(), Failure> {
+        self.0.write(life, entries).await?;
+        let kept = self.0.kept_now().await?;
+        for (key, text) in entries {
+            if kept.get(*key).is_none_or(|kept| kept.expose() != self.0.as_kept(text.expose())) {
+                return Err(Failure::new(
+                    Class::Conflict,
+                    format!("keep {key} of the life {life}"),
+                    "it was stored, but reads back as something else",
+                )
+                .evidence(self.0.place())
+                .hint(
+                    "somebody else writes to the same entry: give each castle a place of its own",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
