@@ -182,8 +182,9 @@ fn a_failing_run_tells_no_secret() {
     let file = plant::castle_file("one-and-one", "");
     let mut story = Story::new(&file, &mut dice);
     let right = String::from_utf8(story.canaries["PROXMOX_TOKEN_SECRET"].clone()).unwrap();
-    let wrong = dice.secret(8);
+    let (wrong, no_token) = (dice.secret(8), dice.secret(5));
     story.canaries.insert("a wrong token".to_owned(), wrong.clone().into_bytes());
+    story.canaries.insert("what is no token".to_owned(), no_token.clone().into_bytes());
     let put = |story: &Story, token: &str| {
         plant::change_vault(&story.datacenter, |key, value| {
             if key == "PROXMOX_TOKEN_SECRET" {
@@ -192,11 +193,13 @@ fn a_failing_run_tells_no_secret() {
         });
     };
     let seen = watched(|| {
-        put(&story, &wrong);
-        story.run(&["rehearse", "up", "--json"], 1);
-        story.run(&["rehearse", "up"], 1);
+        for bad in [&no_token, &wrong] {
+            put(&story, bad);
+            story.run(&["rehearse", "up", "--json"], 1);
+            story.run(&["rehearse", "up"], 1);
+        }
         put(&story, &right);
-        story.home.write("castle.hcl", &plant::castle_file("one-and-one", "apply = \"1s\""));
+        story.home.write("castle.hcl", &plant::castle_file("one-and-one", "boot = \"1s\""));
         story.run(&["rehearse", "up", "--json"], 1);
         story.run(&["rehearse", "status"], 0);
         story.canaries.extend(plant::escrowed(&story.datacenter));

@@ -16,8 +16,11 @@ use crate::datacenter::spec_of;
 /// How many keys are required beyond those that the castle uses.
 pub(crate) const REQUIRED: usize = 64;
 
-/// Keys that the castle itself uses, and whose values may be anything.
+/// Keys that the castle itself uses, and whose values may be any word.
 const USED: [&str; 3] = ["REGISTRY_USER", "REGISTRY_PASSWORD", "DISK_PASSPHRASE"];
+
+/// The shapes of their values: a token is one word.
+const ONE_WORD: [usize; 3] = [2, 1, 3];
 
 /// Where the values of a run come from.
 pub(crate) struct Dice(u64);
@@ -141,8 +144,10 @@ pub(crate) fn planted(
             return;
         }
         // The others are known to a server too: they stay as they were invented, from a random seed.
-        if key.starts_with("CANARY_") || USED.contains(&key) {
+        if key.starts_with("CANARY_") {
             *value = dice.secret(canaries.len());
+        } else if let Some(number) = USED.iter().position(|used| *used == key) {
+            *value = dice.secret(ONE_WORD[number]);
         }
         canaries.insert(key.to_owned(), value.clone().into_bytes());
     });
