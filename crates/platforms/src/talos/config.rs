@@ -8,7 +8,6 @@ use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::{NodeSpec, Role, SecretRef};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_talos::{MachineConfig, Presence, Talos, machine_config};
-use sha2::{Digest as _, Sha256};
 
 use super::Realm;
 use super::difference::{Differences, differences};
@@ -19,6 +18,9 @@ use crate::proxmox::image::schematic;
 
 /// The journaled output that says which config the machine was given.
 const GIVEN: &str = "config-digest";
+
+/// How much of it is journaled: enough to tell two configs apart.
+const DIGITS: usize = 16;
 
 /// The step of one node.
 pub(super) struct Config {
@@ -50,11 +52,13 @@ impl Config {
         machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)
     }
 
-    /// A short digest of the wanted config, to be journaled: while it stays, nobody has to be asked. The keys of the
-    /// cluster are part of the config, so nothing of it can be found out by trial.
+    /// A short digest of the wanted config, to be journaled: while it stays, nobody has to be asked. It is keyed by the
+    /// castle's life, so that nothing of the config can be found out by trial.
     fn digest(&self, cx: &Context) -> Result<String, Failure> {
-        let text = self.wanted(cx)?.text;
-        Ok(hex::encode(&Sha256::digest(text.expose())[..8]))
+        let key = cx.outputs().get(&LIFE)?.bundle.digest_key("machine config");
+        let mut digest = key.of(self.wanted(cx)?.text.expose());
+        digest.truncate(DIGITS);
+        Ok(digest)
     }
 
     /// Sends the first config, after a last look at whom it goes to.
