@@ -63,7 +63,13 @@ pub(crate) fn access(castle: &Castle, settings: &Settings) -> Result<Access, Pro
     }
     let variables = settings.environment.iter();
     let environment = variables.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
-    Ok(Access { identities, environment: environment.collect(), files, invented: None })
+    Ok(Access {
+        identities,
+        age: Arc::default(),
+        environment: environment.collect(),
+        files,
+        invented: None,
+    })
 }
 
 /// The machine identity of an Infisical: from its file, else from the environment.

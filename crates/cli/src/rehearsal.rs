@@ -9,6 +9,7 @@ use castle_layers::secrets::source::{Access, Values};
 use castle_model::Spec;
 use castle_model::spec::Trust;
 use castle_rehearsal::host::{Host, HostError};
+use castle_sops::Identities;
 
 use crate::args::{Everywhere, Pace, Speed};
 use crate::castle::{Castle, Place};
@@ -124,6 +125,7 @@ pub(crate) fn access(spec: &Spec, host: &Host, datacenter: Option<&Path>) -> Acc
     };
     Access {
         identities: (0..spec.secrets.sources.len()).map(|n| (n, credentials.clone())).collect(),
+        age: Arc::new(Identities::of_seed(&host.age_seed())),
         environment: Values::new(),
         files,
         invented: Some(host.invented_secrets()),

@@ -22,6 +22,7 @@ mod invented;
 pub mod kept;
 pub mod private;
 pub mod read;
+mod sealed;
 mod shape;
 pub mod source;
 #[cfg(test)]

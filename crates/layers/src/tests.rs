@@ -123,6 +123,9 @@ fn rises_and_stands(spec: Spec) {
             before.0,
             "a castle that stands is only looked at: {after:#?}"
         );
+        let asked = &rehearsal.host.requests()[before.1..];
+        let lists = asked.iter().filter(|r| r.path == "/api2/json/cluster/resources").count();
+        assert!(lists <= 1, "the guests are listed once a run, not {lists} times");
     });
 }
 

@@ -21,7 +21,7 @@ use rustls_pki_types::CertificateDer;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use crate::birth::Birth;
+use crate::birth::{Birth, dice_for};
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
 use crate::trouble::Trouble;
@@ -207,6 +207,15 @@ impl Host {
             let birth = &datacenter.birth.infisical;
             (Secret::new(birth.client_id.clone()), Secret::new(birth.client_secret.clone()))
         })
+    }
+
+    /// What the rehearsal's private key of age is made from.
+    #[must_use]
+    pub fn age_seed(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        let seed = self.shared.read(|datacenter| datacenter.birth.seed);
+        dice_for(seed, "age identity").fill(&mut bytes);
+        bytes
     }
 
     /// Every secret that was invented for the castle file, by its key.

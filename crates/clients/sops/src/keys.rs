@@ -50,6 +50,16 @@ impl Identities {
         if identities.is_empty() { Err(SopsError::NoIdentities) } else { Ok(Self(identities)) }
     }
 
+    /// One identity from 32 random bytes, for who has randomness of his own.
+    #[must_use]
+    pub fn of_seed(seed: &[u8; 32]) -> Self {
+        let text = bech32::Hrp::parse("age-secret-key-")
+            .ok()
+            .and_then(|name| bech32::encode_upper::<bech32::Bech32>(name, seed).ok());
+        let identity = text.and_then(|text| text.parse().ok()).map(Identity::X25519);
+        Self(identity.into_iter().collect())
+    }
+
     /// A passphrase; it opens plain age files only, since sops has none.
     #[must_use]
     pub fn passphrase(passphrase: &Secret) -> Self {

@@ -62,7 +62,9 @@ impl Gathered {
         match shape::clean(spec.shape(key), value) {
             Ok(clean) => {
                 if let Some(what) = clean.left_out {
-                    self.notices.push(format!("{key}: the {what} around its value were left out"));
+                    let were = if what.ends_with('s') { "were" } else { "was" };
+                    self.notices
+                        .push(format!("{key}: the {what} around its value {were} left out"));
                 }
                 self.values.insert(key.to_owned(), clean.value);
             }

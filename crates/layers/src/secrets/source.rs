@@ -8,6 +8,7 @@ use castle_infisical::Credentials;
 use castle_model::spec::{EscrowPlace, SourceSpec};
 use castle_model::{Class, Failure, Secret, Spec};
 use castle_platforms::escrow::Escrow;
+use castle_sops::Identities;
 use castle_wire::World;
 
 use super::environment::Environment;
@@ -15,6 +16,7 @@ use super::files::{Files, Memory};
 use super::infisical::Folder;
 use super::invented::Invented;
 use super::private::Private;
+use super::sealed::{EscrowInFile, SopsSource};
 
 /// Values by key.
 pub type Values = BTreeMap<String, Secret>;
@@ -44,6 +46,8 @@ pub trait Source: Send + Sync {
 pub struct Access {
     /// Machine identities of Infisical, by the place of the block among the sources.
     pub identities: BTreeMap<usize, Credentials>,
+    /// The private keys of age, for files that are encrypted with it.
+    pub age: Arc<Identities>,
     /// The environment, for sources of that kind.
     pub environment: Values,
     /// Where files are.
@@ -58,6 +62,7 @@ impl Access {
     pub fn to_infisical(credentials: Credentials) -> Self {
         Self {
             identities: BTreeMap::from([(0, credentials)]),
+            age: Arc::default(),
             environment: Values::new(),
             files: Arc::new(Memory::default()),
             invented: None,
@@ -106,11 +111,8 @@ impl Sources {
                     list.push(Arc::new(Private::new(file, access.files.clone())));
                 }
                 SourceSpec::Sops(sops) => {
-                    return Err(Failure::new(
-                        Class::Invalid,
-                        format!("read {}", sops.file),
-                        "SOPS files are not read by this version yet",
-                    ));
+                    let (files, identities) = (access.files.clone(), access.age.clone());
+                    list.push(Arc::new(SopsSource::new(sops, files, identities)));
                 }
             }
         }
@@ -122,12 +124,9 @@ impl Sources {
                     "there is neither an Infisical nor a file",
                 )
             })?,
-            EscrowPlace::File(escrow) => {
-                return Err(Failure::new(
-                    Class::Invalid,
-                    format!("write {}", escrow.file),
-                    "escrow files are not written by this version yet",
-                ));
+            EscrowPlace::File(file) => {
+                let (files, identities) = (access.files.clone(), access.age.clone());
+                Escrow(Arc::new(EscrowInFile::new(file, files, identities, world)))
             }
         };
         Ok(Self { list, escrow, identity })

@@ -1,6 +1,6 @@
 //! The foundations of a castle, secrets and VMs, raised and razed against the rehearsal, and killed on the way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::source::Access;
 
 mod keeping;
+mod sources;
 
 /// A castle, the datacenter that it stands in, and our state.
 struct Bench {
@@ -28,6 +29,8 @@ struct Bench {
     spec: Arc<Spec>,
     disk: MemoryDisk,
     runs: u32,
+    /// The access to other sources than Infisical.
+    access: Option<Access>,
 }
 
 impl Bench {
@@ -37,17 +40,14 @@ impl Bench {
         spec.platform.proxmox_mut().unwrap().trust =
             Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         host.spawn_driver();
-        Self { host, spec: Arc::new(spec), disk: MemoryDisk::new(), runs: 0 }
+        Self { host, spec: Arc::new(spec), disk: MemoryDisk::new(), runs: 0, access: None }
     }
 
     fn graph(&self) -> Graph {
         let mut graph = Graph::new();
-        super::build(
-            &mut graph,
-            &self.spec,
-            &self.host.world(),
-            Access::to_infisical(self.credentials()),
-        );
+        let access = self.access.clone();
+        let access = access.unwrap_or_else(|| Access::to_infisical(self.credentials()));
+        super::build(&mut graph, &self.spec, &self.host.world(), access);
         let wanted = castle_platforms::proxmox::wanted::Wanted::of(&self.spec).unwrap();
         castle_platforms::proxmox::build(&mut graph, wanted, &self.host.world());
         graph

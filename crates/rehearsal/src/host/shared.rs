@@ -159,7 +159,7 @@ impl Shared {
         let before = state.datacenter.clone();
         let output = state.datacenter.input(at, input);
         #[cfg(test)]
-        assert!(output.changed || state.datacenter == before, "unlogged change: {input:?}");
+        assert_told(&output, &before, &state.datacenter, input);
         if let Answer::Fired(part) = output.answer {
             state.trace.effect(at, part);
         }
@@ -288,6 +288,18 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whatever changed is logged, and whoever waits for it is woken.
+#[cfg(test)]
+fn assert_told(output: &Output, before: &Datacenter, after: &Datacenter, input: &Input) {
+    assert!(output.changed || after == before, "unlogged change: {input:?}");
+    let concerns = output.concerns;
+    assert!(concerns.machines || after.talos == before.talos, "untold to machines: {input:?}");
+    assert!(
+        concerns.cluster || after.kubernetes == before.kubernetes,
+        "untold to watches: {input:?}"
+    );
 }
 
 /// The way from one gRPC call into the world.
