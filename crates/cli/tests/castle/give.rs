@@ -9,7 +9,9 @@ use crate::context::{Context, Said, example};
 fn bundle(castle: &Context) -> String {
     fn find(value: &serde_json::Value) -> Option<String> {
         match value {
-            serde_json::Value::String(text) if text.starts_with("# castle blue ") => {
+            serde_json::Value::String(text)
+                if text.starts_with("# castle blue ") && text.contains("\ntrustdinfo:") =>
+            {
                 Some(text.clone())
             }
             serde_json::Value::Array(list) => list.iter().find_map(find),

@@ -31,7 +31,9 @@ fn the_example_rises_stays_and_goes_without_a_trace() {
     for kind in ["guests", "volumes", "files", "running_tasks"] {
         assert_eq!(left["proxmox"][kind], serde_json::json!([]), "{left}");
     }
-    assert!(!left["secrets"].to_string().contains("TALOS_SECRETS_BUNDLE"), "{left}");
+    for key in ["TALOS_SECRETS_BUNDLE", "KUBECONFIG_CONTENT", "TALOSCONFIG_CONTENT"] {
+        assert!(!left["secrets"].to_string().contains(key), "{left}");
+    }
     assert_eq!(castle.run(&["down", "--yes"]).ends(0).changes(), 0, "twice in a row is fine");
 
     let reborn = castle.run(&["up"]).ends(0);
