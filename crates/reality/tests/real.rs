@@ -6,6 +6,8 @@ mod datacenter;
 #[path = "real/setting.rs"]
 mod setting;
 
+#[path = "real/age.rs"]
+mod age;
 #[path = "real/apid.rs"]
 mod apid;
 #[path = "real/bundle.rs"]
@@ -18,5 +20,7 @@ mod infisicalsdk;
 mod patches;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
+#[path = "real/sops.rs"]
+mod sops;
 #[path = "real/talosctl.rs"]
 mod talosctl;

@@ -10,6 +10,9 @@ use crate::error::AgeFault;
 use crate::keys::{Identities, Recipient, Recipients};
 use crate::{SopsError, limits};
 
+/// How armor begins.
+const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+
 /// Opens an age file, armored or binary. Nothing is given out unless all of it is right.
 ///
 /// # Errors
@@ -22,6 +25,9 @@ pub fn open_age(file: &[u8], identities: &Identities) -> Result<Zeroizing<Vec<u8
 }
 
 pub(crate) fn open(file: &[u8], identities: &Identities) -> Result<Zeroizing<Vec<u8>>, AgeFault> {
+    // White space may stand around armor; the reader skips only what follows it.
+    let armor = file.trim_ascii_start();
+    let file = if armor.starts_with(ARMOR) { armor } else { file };
     let decryptor =
         Decryptor::new_buffered(ArmoredReader::new(file)).map_err(|error| fault(&error))?;
     let mut reader = decryptor.decrypt(identities.all()).map_err(|error| fault(&error))?;

@@ -143,10 +143,10 @@ fn keys_of_others_stay_in_a_changed_file() {
 
 #[test]
 fn several_documents_are_one_file() {
-    let text = "a: 1\n---\nb: x # two\n---\nc: {}\n";
+    let text = "a: 1\n---\nb: x # two\n---\nc: {} # three\n";
     let file = yaml(text);
     assert_eq!(file.matches("\nsops:\n").count(), 3);
-    assert_eq!(opened(&file).unwrap(), "a: 1\n---\n# two\nb: x\n---\nc: {}\n");
+    assert_eq!(opened(&file).unwrap(), "a: 1\n---\n# two\nb: x\n---\n# three\nc: {}\n");
     let tree = Sealed::read(&file, Format::Yaml).unwrap().open(&identities()).unwrap();
     assert_eq!(tree.secret("b").unwrap().expose(), "x");
     assert_eq!(tree.documents(), 3);

@@ -192,10 +192,21 @@ impl Reader<'_> {
             .count();
         match &mut frame.holds {
             Holds::Branch { items, key: None, .. } if !items.is_empty() => {
-                let comments =
-                    self.pending.drain(..here).map(|comment| Item::Comment(comment.text));
+                let comments = self.pending.drain(..here).map(|comment| comment.text);
                 let last = items.len() - 1;
-                items.splice(last..last, comments);
+                match &mut items[last] {
+                    // Behind the bracket of a collection it counts as its first.
+                    Item::Entry(_, Value::List(list)) if !list.is_bare() => {
+                        list.0.splice(0..0, comments.map(Element::Comment));
+                    }
+                    Item::Entry(_, Value::Branch(branch)) if !branch.is_bare() => {
+                        branch.0.splice(0..0, comments.map(Item::Comment));
+                    }
+                    _ => {
+                        let comments: Vec<Item> = comments.map(Item::Comment).collect();
+                        items.splice(last..last, comments);
+                    }
+                }
             }
             Holds::List(elements) if !elements.is_empty() => {
                 let comments =
@@ -348,7 +359,8 @@ fn value(
     };
     let suffix = if tag.is_yaml_core_schema() { tag.suffix.as_str() } else { "" };
     let value = match (suffix, tag.handle.as_str(), tag.suffix.as_str()) {
-        ("str", ..) | (_, "", "!") | (_, "!", "") => Some(Value::Text(Secret::new(text))),
+        // sops writes the text `<<` with the tag of a merge, and means the text.
+        ("str" | "merge", ..) | (_, "", "!") | (_, "!", "") => Some(Value::Text(Secret::new(text))),
         ("binary", ..) => {
             let packed: String =
                 text.chars().filter(|character| !character.is_whitespace()).collect();
