@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Infisical;
+use super::permission::Member;
 use super::reply::Refusal;
 use crate::turn::{HttpBody, HttpCall, HttpReply};
 
@@ -24,6 +25,8 @@ pub enum InfisicalTrouble {
     Page(u16, String),
     /// The proxy is gone.
     PageGone,
+    /// Every identity is confined to the paths that fit this pattern.
+    Confined(String),
 }
 
 /// Troubles that are on.
@@ -44,6 +47,13 @@ impl Infisical {
             InfisicalTrouble::Stumbles(times) => troubles.stumbles = *times,
             InfisicalTrouble::Page(status, title) => troubles.page = Some((*status, title.clone())),
             InfisicalTrouble::PageGone => troubles.page = None,
+            InfisicalTrouble::Confined(pattern) => {
+                let members =
+                    self.projects.values_mut().flat_map(|project| project.members.values_mut());
+                for member in members {
+                    *member = Member::confined(pattern);
+                }
+            }
         }
     }
 

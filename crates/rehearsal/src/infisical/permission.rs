@@ -73,6 +73,17 @@ pub(super) struct Target<'a> {
 }
 
 impl Member {
+    /// One who may do everything, in some folders.
+    pub(super) fn confined(pattern: &str) -> Self {
+        let rule = |subject: &str| Rule {
+            subject: subject.to_owned(),
+            actions: vec!["*".to_owned()],
+            conditions: Some(json!({"secretPath": {"$glob": pattern}})),
+            inverted: false,
+        };
+        Self { role: Role::NoAccess, rules: vec![rule(SECRETS), rule(FOLDERS), rule(IMPORTS)] }
+    }
+
     /// Whether it may do this to that. The last rule that speaks of it decides.
     pub(super) fn may(&self, subject: &str, action: &str, target: &Target<'_>) -> bool {
         let spoken = self.rules.iter().rev().find(|rule| {

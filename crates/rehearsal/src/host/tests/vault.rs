@@ -105,3 +105,17 @@ async fn a_wrong_secret_is_sent_once_and_locks_nobody_out() {
     }
     vault(&host).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_is_told_from_one_that_may_not_be_seen() {
+    let host = memory(7);
+    let (vault, place) = vault(&host).await;
+    let key = vault.list(&place).await.unwrap().own.keys().next().unwrap().clone();
+    host.cause(InfisicalTrouble::Confined("/elsewhere/**".to_owned()));
+    assert!(vault.list(&place).await.unwrap().own.is_empty());
+    let missing = vault.explain_missing(&place, &[&key]).await.unwrap();
+    let words = "You are not allowed to describeSecret on secrets";
+    assert_eq!(missing[0].reason, Reason::Denied(words.to_owned()));
+    let why = store(&vault, &place, "v").await.unwrap_err();
+    assert_eq!(why.class(), Class::Denied);
+}
