@@ -12,6 +12,8 @@ mod apid;
 mod bundle;
 #[path = "real/documents.rs"]
 mod documents;
+#[path = "real/infisicalsdk.rs"]
+mod infisicalsdk;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]

@@ -59,10 +59,12 @@ impl Birth {
             .collect();
         let client_id = uuid(seed, "infisical client id");
         let client_secret = invent(seed, "infisical client secret");
-        if let Some(reader) = spec.secrets.infisical().and_then(|i| i.reader.as_ref()) {
-            secrets.insert(reader.id.0.clone(), client_id.clone());
-            secrets.insert(reader.secret.0.clone(), client_secret.clone());
-        }
+        let reader = spec.secrets.infisical().and_then(|i| i.reader.as_ref()).map(|reader| {
+            let own = (uuid(seed, "infisical reader id"), invent(seed, "infisical reader secret"));
+            secrets.insert(reader.id.0.clone(), own.0.clone());
+            secrets.insert(reader.secret.0.clone(), own.1.clone());
+            own
+        });
         let token_secret = uuid(seed, "proxmox token");
         let platform = spec.platform.proxmox();
         match platform.map(|platform| &platform.token) {
@@ -102,6 +104,7 @@ impl Birth {
                 path: folder(&|i| &i.path),
                 client_id,
                 client_secret,
+                reader,
                 secrets,
             },
             sources: SourcesBirth {

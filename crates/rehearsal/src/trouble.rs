@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::infisical::InfisicalTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub use crate::talos::TalosTrouble;
 
@@ -15,6 +16,14 @@ pub enum Trouble {
     Proxmox(ProxmoxTrouble),
     /// With the machines.
     Talos(TalosTrouble),
+    /// With Infisical, or in front of it.
+    Infisical(InfisicalTrouble),
+}
+
+impl From<InfisicalTrouble> for Trouble {
+    fn from(trouble: InfisicalTrouble) -> Self {
+        Self::Infisical(trouble)
+    }
 }
 
 impl From<TalosTrouble> for Trouble {

@@ -325,6 +325,8 @@ pub trait Neighbours {
 /// Which secret, and who asks.
 #[derive(Clone, Copy)]
 pub struct SecretQuery<'a> {
+    /// When, in virtual milliseconds: an identity can be locked out for a while.
+    pub at: u64,
     /// The server, such as `https://eu.infisical.com`.
     pub host: &'a str,
     /// Universal-auth client id.

@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -228,6 +228,10 @@ impl Datacenter {
             Input::Trouble(Trouble::Talos(trouble)) => {
                 self.talos.suffer(&mut turn, trouble);
                 (Applied::Done, true, false, true)
+            }
+            Input::Trouble(Trouble::Infisical(trouble)) => {
+                self.infisical.suffer(trouble);
+                (Applied::Done, true, false, false)
             }
             Input::Rest => (Applied::Done, true, false, false),
             Input::Open { birth } => {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use castle_model::Secret;
 use castle_model::spec::Trust;
-use castle_model::{Class, Secret};
-use castle_wire::rest::{OpenError, Sent};
+use castle_wire::rest::OpenError;
 use castle_wire::{Clock, Reply, Rest, Verify, World};
 use http::Method;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -25,7 +25,7 @@ pub const PATIENCE: Duration = Duration::from_secs(75);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
-/// How often a call is made again that met a gateway without its server, or no connection.
+/// How often a call is made again that met a gateway without its server.
 const REPETITIONS: u32 = 2;
 
 /// When a call may be made again.
@@ -33,7 +33,7 @@ const REPETITIONS: u32 = 2;
 pub(crate) enum Again {
     /// Whenever it failed transiently: twice has the effect of once.
     Idempotent,
-    /// Only if the server did not act on it: nothing was sent, or it was turned away.
+    /// Only if the server turned it away unheard.
     IfUnheard,
 }
 
@@ -206,15 +206,8 @@ impl Infisical {
 /// How long to wait before the call is made again; none if it is not.
 fn pause(outcome: &Result<Reply, InfisicalError>, tries: u32, again: Again) -> Option<Duration> {
     let growing = FIRST_PAUSE.saturating_mul(1 << tries.min(8)).min(LONGEST_PAUSE);
-    let reply = match outcome {
-        Ok(reply) => reply,
-        Err(InfisicalError::Call(error)) => {
-            let may = error.sent() == Sent::No || again == Again::Idempotent;
-            let again = may && error.class() == Class::Transient && tries < REPETITIONS;
-            return again.then_some(growing);
-        }
-        Err(_) => return None,
-    };
+    // No connection, or a silent server: whoever waits for us tries again, and tells about it meanwhile.
+    let reply = outcome.as_ref().ok()?;
     let asked = reply.header("retry-after").and_then(|text| text.trim().parse().ok());
     let pause = asked.map_or(growing, Duration::from_secs);
     match reply.status.as_u16() {

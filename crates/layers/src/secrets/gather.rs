@@ -44,7 +44,9 @@ impl Sources {
                 gathered.take(spec, key, value, source.place_of(key));
                 false
             });
-            if !open.is_empty() {
+        }
+        if !open.is_empty() {
+            for source in &self.list {
                 gathered.doubts.extend(source.doubt(&open).await);
             }
         }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use castle_infisical::{Credentials, Found, Infisical, InfisicalError, Place, stored_as};
+use castle_infisical::{
+    Credentials, Found, Infisical, InfisicalError, Missing, Place, Reason, stored_as,
+};
 use castle_model::spec::InfisicalSpec;
 use castle_model::{CastleName, Failure, Incarnation, Secret, Spec};
 use castle_platforms::escrow::Keeper;
@@ -29,7 +31,8 @@ impl Folder {
         world: &World,
         credentials: &Credentials,
     ) -> Result<Self, Failure> {
-        let client = Infisical::new(world, &infisical.host, credentials.clone())
+        let (host, trust) = (&infisical.host, &infisical.trust);
+        let client = Infisical::with_trust(world, host, trust, credentials.clone())
             .map_err(|error| error.failure(format!("speak to {}", infisical.host)))?;
         Ok(Self {
             castle: spec.name.clone(),
@@ -100,11 +103,23 @@ impl Source for Folder {
         Ok(values)
     }
 
-    async fn doubt(&self, _missing: &[String]) -> Option<String> {
+    async fn doubt(&self, missing: &[String]) -> Option<String> {
+        // A list does not show what the identity may not see; asked for by name, the server tells.
+        let keys: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let explained = self.client.explain_missing(&self.folder().await.ok()?, &keys).await;
+        let denied: Vec<String> = explained
+            .iter()
+            .flatten()
+            .filter(|missing| matches!(missing.reason, Reason::Denied(_)))
+            .map(Missing::to_string)
+            .collect();
+        if !denied.is_empty() {
+            return Some(denied.join("; "));
+        }
         let found = self.found().await.ok()?;
         (found.own.is_empty() && found.imported.is_empty()).then(|| {
             let place = Source::place(self);
-            format!("{place} has nothing in it: the path or the environment may be wrong, or the identity may not read it")
+            format!("{place} has nothing in it: the path or the environment may be wrong")
         })
     }
 }

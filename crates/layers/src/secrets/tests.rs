@@ -16,6 +16,7 @@ use castle_platforms::proxmox::{preflight_id, vm_id};
 use castle_proxmox::{Proxmox, Token};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
+use castle_rehearsal::trouble::InfisicalTrouble;
 use tokio::time::timeout;
 
 use super::source::Access;
@@ -220,6 +221,18 @@ async fn missing_secrets_are_named_before_anything_else_is_asked() {
     assert_eq!(failure.why, "missing: AWS_ACCESS_KEY_ID, GITHUB_TOKEN");
     assert!(failure.findings[0].place.contains("AWS_ACCESS_KEY_ID in https://eu.infisical.com"));
     assert!(failure.findings[1].place.contains("environment dev, path /ephemeral-castle/blue"));
+    assert!(bench.inventory().proxmox.guests.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_that_may_not_be_seen_are_not_called_absent() {
+    let mut bench = Bench::new(4);
+    bench.host.cause(InfisicalTrouble::Confined("/ephemeral-castle/green/**".to_owned()));
+    let report = bench.up().await;
+    let failure = report.failures.values().next().unwrap();
+    let hint = failure.hint.as_deref().unwrap();
+    let words = "GITHUB_TOKEN is not for this identity to see (You are not allowed to describeSecret on secrets)";
+    assert!(hint.contains(words), "{hint}");
     assert!(bench.inventory().proxmox.guests.is_empty());
 }
 

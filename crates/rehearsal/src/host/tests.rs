@@ -16,6 +16,7 @@ mod keeping;
 mod life;
 mod machine;
 mod proxmox;
+mod vault;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 

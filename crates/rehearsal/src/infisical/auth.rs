@@ -1,47 +1,89 @@
-//! Machine identities: universal-auth logins with their lock-out, and the tokens they get.
+//! Logins with their lock-out, and the tokens they give.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::identity::{Identity, Login};
 use super::reply::{Answer, Refusal};
 use super::request::Body;
 use super::{Infisical, Turn};
 use crate::turn::HttpCall;
 
-/// How long a token lives, and how far it can be renewed, in seconds.
-const TOKEN_LIFE: u64 = 2_592_000;
 /// How many wrong secrets lock an identity.
 const LOCK_AFTER: u32 = 3;
 /// How long it stays locked, in milliseconds.
 const LOCKED_FOR: u64 = 300_000;
 /// How long a wrong secret is remembered, in milliseconds.
 const REMEMBERED_FOR: u64 = 30_000;
-
-/// A machine identity. Only the hash of its secret is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
-    secret: String,
-    /// Wrong secrets in a row, and when the last one came.
-    failures: u32,
-    failed: u64,
-    locked_until: u64,
-}
-
-impl Identity {
-    /// An identity with a secret.
-    pub(super) fn new(secret: &str) -> Self {
-        Self { secret: hashed(secret), failures: 0, failed: 0, locked_until: 0 }
-    }
-}
+/// How long a token that is over is remembered as one, in milliseconds.
+const FORGOTTEN_AFTER: u64 = 2_592_000_000;
 
 /// A token that was handed out. It is found by its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Access {
-    client_id: String,
+    identity: String,
     born: u64,
     expires: u64,
     revoked: bool,
+    uses: u64,
+    /// 0: without limit.
+    uses_limit: u64,
+}
+
+/// What is wrong with a login.
+enum Wrong {
+    Unknown,
+    Locked,
+    Secret,
+    Expired(usize),
+    Spent(usize),
+}
+
+impl Wrong {
+    fn refusal(&self) -> Refusal {
+        Refusal::unauthorized(match self {
+            Self::Unknown | Self::Secret => "Invalid credentials",
+            Self::Locked => {
+                "This identity auth method is temporarily locked, please try again later"
+            }
+            Self::Expired(_) => "Access denied due to expired client secret",
+            Self::Spent(_) => "Access denied due to client secret usage limit reached",
+        })
+    }
+}
+
+impl Login {
+    /// Which of the client secrets this is, if it is good now.
+    fn judge(&self, secret: &str, now: u64) -> Result<usize, Wrong> {
+        if now < self.locked_until {
+            return Err(Wrong::Locked);
+        }
+        let hash = hashed(secret);
+        let found = self.secrets.iter().position(|kept| !kept.revoked && kept.hash == hash);
+        let at = found.ok_or(Wrong::Secret)?;
+        let kept = &self.secrets[at];
+        if kept.life > 0 && now >= kept.made + kept.life * 1000 {
+            return Err(Wrong::Expired(at));
+        }
+        if kept.uses_limit > 0 && kept.uses >= kept.uses_limit {
+            return Err(Wrong::Spent(at));
+        }
+        Ok(at)
+    }
+
+    /// Remembers a wrong secret.
+    fn note_failure(&mut self, now: u64) {
+        if now.saturating_sub(self.failed) > REMEMBERED_FOR {
+            self.failures = 0;
+        }
+        self.failures += 1;
+        self.failed = now;
+        if self.failures >= LOCK_AFTER {
+            self.failures = 0;
+            self.locked_until = now + LOCKED_FOR;
+        }
+    }
 }
 
 impl Infisical {
@@ -54,32 +96,32 @@ impl Infisical {
         let body = Body::read(call)?;
         body.need(&["clientId", "clientSecret"])?;
         let (client_id, secret) = (body.text("clientId"), body.text("clientSecret"));
-        let invalid = || Refusal::unauthorized("Invalid credentials");
-        let identity = self.identities.get_mut(client_id).ok_or_else(invalid)?;
-        if turn.now < identity.locked_until {
-            return Err(Refusal::unauthorized(
-                "This identity auth method is temporarily locked, please try again later",
-            ));
-        }
-        if identity.secret != hashed(secret) {
-            if turn.now.saturating_sub(identity.failed) > REMEMBERED_FOR {
-                identity.failures = 0;
+        let found = self.identities.iter_mut().find(|(_, kept)| has_client_id(kept, client_id));
+        let Some((identity, Identity { login: Some(login), .. })) = found else {
+            return Err(Wrong::Unknown.refusal());
+        };
+        match login.judge(secret, turn.now) {
+            Ok(at) => {
+                if let Some(slug) = body.get("organizationSlug").and_then(Value::as_str) {
+                    let message = format!("Sub organization with name {slug} not found");
+                    return Err(Refusal::not_found(message));
+                }
+                login.failures = 0;
+                login.secrets[at].uses += 1;
+                let life = (login.token_life, login.token_longest, login.token_uses);
+                let identity = identity.clone();
+                Ok(self.hand_out(turn, &identity, turn.now, life))
             }
-            identity.failures += 1;
-            identity.failed = turn.now;
-            if identity.failures >= LOCK_AFTER {
-                identity.failures = 0;
-                identity.locked_until = turn.now + LOCKED_FOR;
+            Err(wrong) => {
+                match wrong {
+                    Wrong::Secret => login.note_failure(turn.now),
+                    // Told once; from then on it is as good as unknown.
+                    Wrong::Expired(at) | Wrong::Spent(at) => login.secrets[at].revoked = true,
+                    Wrong::Unknown | Wrong::Locked => return Err(wrong.refusal()),
+                }
+                Err(wrong.refusal().changed())
             }
-            return Err(invalid().changed());
         }
-        if let Some(slug) = body.get("organizationSlug").and_then(Value::as_str) {
-            let message = format!("Sub organization with name {slug} not found");
-            return Err(Refusal::not_found(message));
-        }
-        identity.failures = 0;
-        let client_id = client_id.to_owned();
-        Ok(self.hand_out(turn, client_id, turn.now))
     }
 
     /// `POST /api/v1/auth/token/renew`.
@@ -90,9 +132,13 @@ impl Infisical {
     ) -> Result<Answer, Refusal> {
         let body = Body::read(call)?;
         body.need(&["accessToken"])?;
-        let access = self.access(body.text("accessToken"), turn.now)?;
-        let (client_id, born) = (access.client_id.clone(), access.born);
-        Ok(self.hand_out(turn, client_id, born))
+        let access = self.access(body.text("accessToken"), turn.now)?.clone();
+        let login = self.identities.get(&access.identity).and_then(|kept| kept.login.as_ref());
+        let Some(login) = login else {
+            return Err(Refusal::bad_request("This token cannot be renewed"));
+        };
+        let life = (login.token_life, login.token_longest, login.token_uses);
+        Ok(self.hand_out(turn, &access.identity, access.born, life))
     }
 
     /// `POST /api/v1/auth/token/revoke`.
@@ -107,18 +153,36 @@ impl Infisical {
         Ok(Answer::changed(json!({"message": "Successfully revoked access token"})))
     }
 
-    /// Who sent a call, by the token in its header.
-    pub(super) fn caller(&self, call: &HttpCall, now: u64) -> Result<String, Refusal> {
+    /// Who sent a call, by the token in its header: the identity's id.
+    pub(super) fn caller(&mut self, call: &HttpCall, now: u64) -> Result<String, Refusal> {
         let token = call
             .header("authorization")
             .and_then(|value| value.strip_prefix("Bearer "))
             .ok_or_else(|| Refusal::unauthorized("Token missing"))?;
-        Ok(self.access(token, now)?.client_id.clone())
+        let access = self.access(token, now)?;
+        let identity = access.identity.clone();
+        if access.uses_limit > 0 {
+            if access.uses >= access.uses_limit {
+                return Err(Refusal::unauthorized(
+                    "Failed to authorize: token usage limit reached",
+                ));
+            }
+            self.touched += 1;
+            if let Some(access) = self.tokens.get_mut(&hashed(token)) {
+                access.uses += 1;
+            }
+        }
+        Ok(identity)
     }
 
-    /// Whether a client id and secret belong together, for those who log in elsewhere.
-    pub(super) fn knows(&self, client_id: &str, secret: &str) -> bool {
-        self.identities.get(client_id).is_some_and(|identity| identity.secret == hashed(secret))
+    /// Whose client id and secret these are, for those who log in elsewhere: judged as a login, and not counted.
+    pub(super) fn known(&self, client_id: &str, secret: &str, now: u64) -> Result<String, Refusal> {
+        let found = self.identities.iter().find(|(_, kept)| has_client_id(kept, client_id));
+        let Some((identity, Identity { login: Some(login), .. })) = found else {
+            return Err(Wrong::Unknown.refusal());
+        };
+        login.judge(secret, now).map_err(|wrong| wrong.refusal())?;
+        Ok(identity.clone())
     }
 
     fn access(&self, token: &str, now: u64) -> Result<&Access, Refusal> {
@@ -133,32 +197,62 @@ impl Infisical {
         if access.revoked {
             return Err(Refusal::unauthorized("Failed to authorize: token has been revoked"));
         }
+        if !self.identities.contains_key(&access.identity) {
+            return Err(Refusal::unauthorized(
+                "Failed to authorize: identity tokens have been revoked",
+            ));
+        }
         if now >= access.expires {
             return Err(Refusal::token("Your token has expired. Please re-authenticate."));
         }
         Ok(access)
     }
 
-    fn hand_out(&mut self, turn: &mut Turn<'_>, client_id: String, born: u64) -> Answer {
-        // Those that are over are forgotten one life later: a long world does not grow by its logins.
+    fn hand_out(
+        &mut self,
+        turn: &mut Turn<'_>,
+        identity: &str,
+        born: u64,
+        (life, longest, uses): (u64, u64, u64),
+    ) -> Answer {
         let now = turn.now;
-        self.tokens.retain(|_, access| now < access.expires + TOKEN_LIFE * 1000);
+        let end = (now + life * 1000).min(born + longest * 1000);
+        let token = self.token_for(turn, identity, (born, end), uses);
+        Answer::changed(json!({
+            "accessToken": token,
+            "expiresIn": end.saturating_sub(now) / 1000,
+            "accessTokenMaxTTL": longest,
+            "tokenType": "Bearer",
+        }))
+    }
+
+    /// A new token of an identity, from its birth to its end.
+    pub(super) fn token_for(
+        &mut self,
+        turn: &mut Turn<'_>,
+        identity: &str,
+        (born, expires): (u64, u64),
+        uses_limit: u64,
+    ) -> String {
+        // Those that are over are forgotten some time later: a long world does not grow by its logins.
+        let now = turn.now;
+        self.tokens.retain(|_, access| now < access.expires.saturating_add(FORGOTTEN_AFTER));
         let mut bytes = [0; 32];
         turn.dice.fill(&mut bytes);
         // Shaped like the real one: three parts of letters and digits.
         let token = format!("eyJhbGciOiJIUzI1NiJ9.{}.rehearsal", hex::encode(bytes));
-        let expires = born + TOKEN_LIFE * 1000;
-        let left = expires.saturating_sub(now) / 1000;
-        self.tokens.insert(hashed(&token), Access { client_id, born, expires, revoked: false });
-        Answer::changed(json!({
-            "accessToken": token,
-            "expiresIn": left,
-            "accessTokenMaxTTL": TOKEN_LIFE,
-            "tokenType": "Bearer",
-        }))
+        let identity = identity.to_owned();
+        let access = Access { identity, born, expires, revoked: false, uses: 0, uses_limit };
+        self.tokens.insert(hashed(&token), access);
+        token
     }
 }
 
-fn hashed(text: &str) -> String {
+fn has_client_id(identity: &Identity, client_id: &str) -> bool {
+    identity.login.as_ref().is_some_and(|login| login.client_id == client_id)
+}
+
+/// A secret as it is kept.
+pub(super) fn hashed(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
 }

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::permission::{FOLDERS, Target};
 use super::reply::{Answer, Refusal, disliked};
 use super::request::{Body, Query, normal_path};
-use super::vault::{Environment, Folder, Role, stamp};
+use super::vault::{Environment, Folder, stamp};
 use super::{Infisical, Turn};
 use crate::turn::HttpCall;
 
@@ -21,10 +22,12 @@ impl Infisical {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
             let message = "Invalid folder name. Only alphanumeric characters, dashes, and \
                            underscores are allowed.";
-            return Err(Refusal::invalid(vec![disliked("name", message)]));
+            return Err(Refusal::invalid(vec![disliked(&json!(["name"]), message)]));
         }
-        if self.project(&place.project, caller)?.1 != Role::Member {
-            return Err(Refusal::denied("create", "secret-folders"));
+        let (_, member) = self.project(&place.project, caller)?;
+        let target = Target { environment: &place.environment, path: &place.path, key: None };
+        if !member.may(FOLDERS, "create", &target) {
+            return Err(Refusal::denied("create", FOLDERS, member.details(FOLDERS, "create")));
         }
         let path = normal_path(&format!("{}/{name}", place.path));
         let environment = self
@@ -53,7 +56,7 @@ impl Infisical {
     /// `GET /api/v2/folders`.
     pub(super) fn list_folders(&self, call: &HttpCall, caller: &str) -> Result<Answer, Refusal> {
         let query = Query::read(call);
-        let recursive = query.switch("recursive", false)?;
+        let recursive = query.loose_switch("recursive");
         let place = query.place("path");
         let (project, _) = self.project(&place.project, caller)?;
         let environment = project.environments.get(&place.environment).ok_or_else(|| {
@@ -62,7 +65,9 @@ impl Infisical {
         })?;
         let root = format!("{}/", place.path.trim_end_matches('/'));
         let mut listed = Vec::new();
-        for (path, folder) in &environment.folders {
+        let mut folders: Vec<(&String, &Folder)> = environment.folders.iter().collect();
+        folders.sort_by_key(|(path, _)| path.matches('/').count());
+        for (path, folder) in folders {
             let Some(name) = path.strip_prefix(&root).filter(|name| !name.is_empty()) else {
                 continue;
             };
@@ -87,11 +92,11 @@ fn shown(environment: &Environment, path: &str, folder: &Folder) -> Value {
         "name": name,
         "version": 1,
         "createdAt": stamp(folder.made),
-        "updatedAt": stamp(folder.made),
+        "updatedAt": stamp(folder.modified.unwrap_or(folder.made)),
         "envId": environment.id,
         "parentId": parent.map(|parent| parent.id.as_str()),
         "isReserved": false,
         "description": null,
-        "lastSecretModified": null,
+        "lastSecretModified": folder.modified.map(stamp),
     })
 }

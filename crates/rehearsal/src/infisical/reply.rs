@@ -1,5 +1,7 @@
 //! How Infisical words its answers: bare JSON if all is well, one envelope for every error.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -9,22 +11,36 @@ use crate::turn::{HttpCall, HttpReply};
 pub(super) struct Answer {
     body: Value,
     changed: bool,
+    tagged: bool,
 }
 
 impl Answer {
     /// An answer that changed nothing.
     pub(super) fn read(body: Value) -> Self {
-        Self { body, changed: false }
+        Self { body, changed: false, tagged: false }
+    }
+
+    /// An answer that bears a tag, by which the caller can ask whether it is still the same.
+    pub(super) fn tagged(body: Value) -> Self {
+        Self { body, changed: false, tagged: true }
     }
 
     /// The answer of a call that changed the world.
     pub(super) fn changed(body: Value) -> Self {
-        Self { body, changed: true }
+        Self { body, changed: true, tagged: false }
     }
 
-    /// The reply on the wire. Success is always 200.
-    pub(super) fn reply(self) -> HttpReply {
-        let reply = HttpReply::json(200, &self.body);
+    /// The reply on the wire. Success is always 200, or 304 where the caller has it already.
+    pub(super) fn reply(self, call: &HttpCall) -> HttpReply {
+        let mut reply = json_reply(200, &self.body);
+        if self.tagged {
+            let tag = URL_SAFE_NO_PAD.encode(Sha256::digest(self.body.to_string()));
+            let tag = format!("\"{tag}\"");
+            if call.header("if-none-match") == Some(&tag) {
+                reply = HttpReply::empty(304);
+            }
+            reply.headers.push(("etag".to_owned(), tag));
+        }
         if self.changed { reply.changed() } else { reply }
     }
 }
@@ -36,7 +52,7 @@ pub(super) struct Refusal {
     error: String,
     message: Value,
     /// The rules that were looked at, for a missing permission.
-    details: bool,
+    details: Option<Box<Value>>,
     /// Routes that do not exist are answered without an id.
     anonymous: bool,
     changed: bool,
@@ -49,7 +65,7 @@ impl Refusal {
             status,
             error: error.to_owned(),
             message: Value::String(message.into()),
-            details: false,
+            details: None,
             anonymous: false,
             changed: false,
         }
@@ -75,10 +91,10 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 403 for what a role does not allow.
-    pub(super) fn denied(action: &str, subject: &str) -> Self {
+    /// 403 for what neither role nor rule allows; with the rules that were looked at.
+    pub(super) fn denied(action: &str, subject: &str, rules: Value) -> Self {
         let message = format!("You are not allowed to {action} on {subject}");
-        Self { details: true, ..Self::new(403, "PermissionDenied", message) }
+        Self { details: Some(Box::new(rules)), ..Self::new(403, "PermissionDenied", message) }
     }
 
     /// 500, whatever went wrong inside.
@@ -119,12 +135,12 @@ impl Refusal {
                 "message": self.message,
                 "error": self.error,
             });
-            if self.details {
-                body["details"] = json!([]);
+            if let Some(details) = self.details {
+                body["details"] = *details;
             }
             body
         };
-        let reply = HttpReply::json(self.status, &body);
+        let reply = json_reply(self.status, &body);
         if self.changed { reply.changed() } else { reply }
     }
 }
@@ -140,9 +156,16 @@ pub(super) fn required(field: &str, expected: &str) -> Value {
     })
 }
 
-/// A field that somebody looked at and disliked.
-pub(super) fn disliked(field: &str, message: &str) -> Value {
-    json!({"code": "custom", "message": message, "path": [field]})
+/// A field that somebody looked at and disliked, by its path.
+pub(super) fn disliked(path: &Value, message: &str) -> Value {
+    json!({"code": "custom", "message": message, "path": path})
+}
+
+/// A reply as this server sends it.
+pub(super) fn json_reply(status: u16, body: &Value) -> HttpReply {
+    let mut reply = HttpReply::json(status, body);
+    reply.headers = vec![("content-type".to_owned(), "application/json; charset=utf-8".to_owned())];
+    reply
 }
 
 /// An id for a request. It comes from the request, not from the dice: what is refused is not logged.

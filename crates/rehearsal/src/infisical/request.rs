@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use super::reply::{Refusal, required};
@@ -39,6 +39,23 @@ impl Body {
     /// A text, empty if there is none.
     pub(super) fn text(&self, field: &str) -> &str {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The same body in today's words: a project was a workspace once, named by its id or its slug.
+    pub(super) fn renamed(mut self, id_of: impl Fn(&str) -> Option<String>) -> Self {
+        let text =
+            |fields: &Map<String, Value>, name: &str| fields.get(name)?.as_str().map(str::to_owned);
+        let slug = text(&self.0, "workspaceSlug").or(text(&self.0, "projectSlug"));
+        let id = text(&self.0, "workspaceId").or(slug.map(|slug| id_of(&slug).unwrap_or(slug)));
+        if let Some(id) = id {
+            self.0.insert("projectId".to_owned(), Value::String(id));
+        }
+        self
+    }
+
+    /// The body on the wire.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        Value::Object(self.0.clone()).to_string().into_bytes()
     }
 
     /// A field.
@@ -88,6 +105,25 @@ impl Query {
                 "message": format!("Invalid enum value. Expected 'true' | 'false', received '{other}'"),
             })])),
         }
+    }
+
+    /// A switch that is read generously, as the folders' calls do.
+    pub(super) fn loose_switch(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| {
+            !value.is_empty() && value != "0" && !value.eq_ignore_ascii_case("false")
+        })
+    }
+
+    /// Adds a value, unless one is there.
+    pub(super) fn otherwise(&mut self, name: &str, value: &str) {
+        self.0.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+
+    /// The query on the wire.
+    pub(super) fn text(&self) -> String {
+        let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let pairs = self.0.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
+        pairs.collect::<Vec<_>>().join("&")
     }
 
     /// Where in the vault the query points to.

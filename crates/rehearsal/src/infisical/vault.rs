@@ -9,24 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::permission::Member;
 use super::reply::Refusal;
 use super::request::Place;
 use super::{BIRTH, Infisical};
 
 /// How many old versions of a secret are kept.
 const HISTORY: usize = 10;
-
-/// What an identity may do in a project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Reads and writes.
-    Member,
-    /// Reads.
-    Viewer,
-    /// Belongs to the project and may do nothing.
-    NoAccess,
-}
+/// A day, in milliseconds.
+const DAY: u64 = 86_400_000;
 
 /// A value that is kept but never shown by `Debug`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,17 +31,23 @@ impl fmt::Debug for Sealed {
 }
 
 /// A project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Project {
     pub(super) id: String,
+    pub(super) name: String,
+    pub(super) organization: String,
+    pub(super) made: u64,
     pub(super) environments: BTreeMap<String, Environment>,
-    pub(super) members: BTreeMap<String, Role>,
+    /// Who belongs to it, by the identity's id.
+    pub(super) members: BTreeMap<String, Member>,
 }
 
 /// An environment of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Environment {
     pub(super) id: String,
+    pub(super) name: String,
+    pub(super) position: usize,
     /// Folders by path; the root is always there.
     pub(super) folders: BTreeMap<String, Folder>,
 }
@@ -60,7 +57,11 @@ pub(super) struct Environment {
 pub(super) struct Folder {
     pub(super) id: String,
     pub(super) made: u64,
+    /// When a secret in it was last written.
+    pub(super) modified: Option<u64>,
     pub(super) secrets: BTreeMap<String, Kept>,
+    /// Folders whose secrets show here too, environment and path, in their order.
+    pub(super) imports: Vec<(String, String)>,
 }
 
 /// A secret.
@@ -71,10 +72,20 @@ pub(super) struct Kept {
     pub(super) value: Sealed,
     pub(super) comment: String,
     pub(super) metadata: Vec<Metadata>,
+    /// A mark for those who write it into one line.
+    pub(super) multiline: bool,
     pub(super) made: u64,
     pub(super) changed: u64,
-    /// Earlier values by version.
-    pub(super) earlier: BTreeMap<u64, Sealed>,
+    /// Earlier ones by version.
+    pub(super) earlier: BTreeMap<u64, Earlier>,
+}
+
+/// What a secret was once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Earlier {
+    pub(super) value: Sealed,
+    pub(super) comment: String,
+    pub(super) written: u64,
 }
 
 /// A note on a secret.
@@ -87,14 +98,18 @@ pub(super) struct Metadata {
 
 impl Project {
     /// A project with the environments that every new one has.
-    pub(super) fn new(slug: &str) -> Self {
+    pub(super) fn new(slug: &str, organization: &str, now: u64) -> Self {
         let mut project = Self {
             id: id(&["project", slug]),
+            name: slug.to_owned(),
+            organization: organization.to_owned(),
+            made: now,
             environments: BTreeMap::new(),
             members: BTreeMap::new(),
         };
-        for environment in ["dev", "staging", "prod"] {
-            project.environment(environment);
+        for (slug, name) in [("dev", "Development"), ("staging", "Staging"), ("prod", "Production")]
+        {
+            name.clone_into(&mut project.environment(slug).name);
         }
         project
     }
@@ -102,8 +117,10 @@ impl Project {
     /// An environment, made if it is not there.
     pub(super) fn environment(&mut self, slug: &str) -> &mut Environment {
         let made = id(&["environment", &self.id, slug]);
+        let position = self.environments.len() + 1;
         self.environments.entry(slug.to_owned()).or_insert_with(|| {
-            let mut fresh = Environment { id: made, folders: BTreeMap::new() };
+            let folders = BTreeMap::new();
+            let mut fresh = Environment { id: made, name: slug.to_owned(), position, folders };
             fresh.folder("/", 0);
             fresh
         })
@@ -111,23 +128,36 @@ impl Project {
 
     /// The project as the API shows it.
     pub(super) fn shown(&self, slug: &str) -> Value {
-        let environments: Vec<Value> = self
-            .environments
-            .iter()
-            .map(|(slug, environment)| json!({"name": slug, "slug": slug, "id": environment.id}))
+        let mut environments: Vec<(&String, &Environment)> = self.environments.iter().collect();
+        environments.sort_by_key(|(_, environment)| environment.position);
+        let environments: Vec<Value> = environments
+            .into_iter()
+            .map(|(slug, there)| json!({"name": there.name, "slug": slug, "id": there.id}))
             .collect();
         json!({
             "id": self.id,
-            "_id": self.id,
-            "name": slug,
-            "slug": slug,
+            "name": self.name,
+            "description": null,
             "type": "secret-manager",
-            "orgId": id(&["organization"]),
-            "createdAt": stamp(0),
-            "updatedAt": stamp(0),
+            "defaultProduct": null,
+            "slug": slug,
+            "autoCapitalization": false,
+            "orgId": self.organization,
+            "createdAt": stamp(self.made),
+            "updatedAt": stamp(self.made),
             "version": 3,
+            "upgradeStatus": null,
             "pitVersionLimit": HISTORY,
+            "kmsCertificateKeyId": null,
+            "auditLogsRetentionDays": null,
+            "hasDeleteProtection": false,
+            "secretSharing": true,
+            "showSnapshotsLegacy": false,
+            "secretDetectionIgnoreValues": null,
+            "enforceEncryptedSecretManagerSecretMetadata": null,
+            "_id": self.id,
             "environments": environments,
+            "deletedEnvironments": [],
         })
     }
 }
@@ -143,7 +173,9 @@ impl Environment {
         self.folders.entry(path.to_owned()).or_insert_with(|| Folder {
             id: made,
             made: now,
+            modified: None,
             secrets: BTreeMap::new(),
+            imports: Vec::new(),
         })
     }
 }
@@ -159,26 +191,36 @@ impl Folder {
             value: value.clone(),
             comment: String::new(),
             metadata: Vec::new(),
+            multiline: false,
             made: now,
             changed: now,
             earlier: BTreeMap::new(),
         });
         if kept.version > 0 {
-            kept.earlier.insert(kept.version, kept.value.clone());
+            let (value, comment) = (kept.value.clone(), kept.comment.clone());
+            let written = kept.changed;
+            kept.earlier.insert(kept.version, Earlier { value, comment, written });
         }
-        if kept.earlier.len() > HISTORY {
+        // Those too many go in the night after they were written.
+        while kept.earlier.len() > HISTORY
+            && kept
+                .earlier
+                .first_entry()
+                .is_some_and(|oldest| oldest.get().written / DAY < now / DAY)
+        {
             kept.earlier.pop_first();
         }
         kept.version += 1;
         kept.value = value;
         kept.changed = now;
+        self.modified = Some(now);
         kept
     }
 }
 
 impl Infisical {
     /// A project by its id, for an identity that belongs to it.
-    pub(super) fn project(&self, id: &str, caller: &str) -> Result<(&Project, Role), Refusal> {
+    pub(super) fn project(&self, id: &str, caller: &str) -> Result<(&Project, &Member), Refusal> {
         let project = self.projects.values().find(|project| project.id == id).ok_or_else(|| {
             Refusal::not_found(format!(
                 "Project with ID '{id}' not found during bot lookup. Are you sure you are using \
@@ -186,7 +228,7 @@ impl Infisical {
             ))
         })?;
         match project.members.get(caller) {
-            Some(role) => Ok((project, *role)),
+            Some(member) => Ok((project, member)),
             None => Err(outsider(id)),
         }
     }
@@ -245,9 +287,10 @@ pub(super) fn outsider(id: &str) -> Refusal {
     Refusal::new(403, "ProjectMembershipNotFound", message)
 }
 
-/// A value as it is kept: white space at its ends goes, one line end at most stays.
+/// A value as it is kept: white space (as JavaScript knows it) at its ends goes, one line end at most stays.
 pub(super) fn trimmed(value: &str) -> String {
-    let text = value.trim();
+    let text =
+        value.trim_matches(|c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}');
     if value.ends_with('\n') { format!("{text}\n") } else { text.to_owned() }
 }
 

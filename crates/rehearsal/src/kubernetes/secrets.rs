@@ -37,10 +37,13 @@ impl Kubernetes {
             return;
         }
         let Some(store) = self.store.get(place) else { return };
-        let found = self.login(store).and_then(|login| match ask(neighbours, &login, NO_KEY) {
-            Err(why) if !is_missing_key(&why) => Err(format!("unable to validate store: {why}")),
-            _ => Ok(()),
-        });
+        let found =
+            self.login(store).and_then(|login| match ask(neighbours, (&login, turn.now), NO_KEY) {
+                Err(why) if !is_missing_key(&why) => {
+                    Err(format!("unable to validate store: {why}"))
+                }
+                _ => Ok(()),
+            });
         let stamp = self.stamp();
         let ready = found.is_ok();
         self.store.change(place, |store| match &found {
@@ -70,7 +73,7 @@ impl Kubernetes {
             return;
         }
         let Some(external) = self.store.shared(place) else { return };
-        let values = self.fetched(&external, neighbours);
+        let values = self.fetched(&external, turn.now, neighbours);
         let stamp = self.stamp();
         match values {
             Ok(values) => {
@@ -92,6 +95,7 @@ impl Kubernetes {
     fn fetched(
         &self,
         external: &Value,
+        now: u64,
         neighbours: &dyn Neighbours,
     ) -> Result<Vec<(String, String)>, String> {
         let reference = &external["spec"]["secretStoreRef"];
@@ -115,7 +119,7 @@ impl Kubernetes {
             .enumerate()
             .map(|(index, entry)| {
                 let remote = entry["remoteRef"]["key"].as_str().unwrap_or_default();
-                let value = ask(neighbours, &login, remote).map_err(|why| {
+                let value = ask(neighbours, (&login, now), remote).map_err(|why| {
                     format!("error processing spec.data[{index}] (key: {remote}), err: {why}")
                 })?;
                 Ok((entry["secretKey"].as_str().unwrap_or_default().to_owned(), value))
@@ -214,8 +218,13 @@ impl Kubernetes {
     }
 }
 
-fn ask(neighbours: &dyn Neighbours, login: &Login, name: &str) -> Result<String, String> {
+fn ask(
+    neighbours: &dyn Neighbours,
+    (login, at): (&Login, u64),
+    name: &str,
+) -> Result<String, String> {
     neighbours.secret(&SecretQuery {
+        at,
         host: &login.host,
         client_id: &login.client_id,
         client_secret: &login.client_secret,

@@ -6,7 +6,7 @@ use castle_model::Class;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::server::{Answer, Bench, breaks, lists, logs_in, place, refuses, says};
+use super::server::{Answer, Bench, breaks, hangs, lists, logs_in, place, refuses, says};
 use crate::InfisicalError;
 
 fn limited(seconds: Option<&str>) -> Answer {
@@ -68,9 +68,16 @@ async fn trap_16_a_gateway_without_its_server_is_asked_twice_more() {
     outcome.unwrap();
     let (_, asked, outcome) = listed((0..9).map(|_| empty(504)).collect()).await;
     assert_eq!((asked, outcome.unwrap_err().class()), (3, Class::Transient));
-    let (_, asked, outcome) = listed(vec![breaks(), breaks(), lists(&json!([]))]).await;
-    assert_eq!(asked, 3);
-    outcome.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_nothing_is_waited_for_in_silence() {
+    let (waited, asked, outcome) = listed(vec![hangs()]).await;
+    assert_eq!((waited, asked), (40, 1), "one deadline and no more");
+    assert_eq!(outcome.unwrap_err().class(), Class::Transient);
+    let (waited, asked, outcome) = listed(vec![breaks()]).await;
+    assert_eq!((waited, asked), (0, 1));
+    assert_eq!(outcome.unwrap_err().class(), Class::Transient);
 }
 
 #[tokio::test(start_paused = true)]

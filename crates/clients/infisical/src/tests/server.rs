@@ -59,6 +59,11 @@ pub(super) fn breaks() -> Answer {
     Answer { status: 0, headers: Vec::new(), body: String::new() }
 }
 
+/// Nothing comes at all.
+pub(super) fn hangs() -> Answer {
+    Answer { status: 1, headers: Vec::new(), body: String::new() }
+}
+
 impl Answer {
     /// With one more header.
     pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
@@ -201,8 +206,10 @@ async fn serve(pipe: DuplexStream, config: Arc<ServerConfig>, script: Arc<Mutex<
             script.asked.push(asked);
             script.answers.pop_front().unwrap_or_else(|| refuses(418, "Script", "it is over"))
         };
-        if answer.status == 0 {
-            return;
+        match answer.status {
+            0 => return,
+            1 => std::future::pending::<()>().await,
+            _ => {}
         }
         let mut head = format!("HTTP/1.1 {} X\r\n", answer.status);
         for (name, value) in &answer.headers {
