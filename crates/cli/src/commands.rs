@@ -25,6 +25,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
     let everywhere = &cli.everywhere;
     let which = project::find(everywhere.file.as_deref(), settings);
     let place = Place::of(&which);
+    refuse_json(&cli.command, everywhere)?;
     match &cli.command {
         Command::Check => check::run(&which, everywhere, settings),
         Command::Graph(args) => graph::run(&which, args, everywhere, settings),
@@ -47,6 +48,29 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Man => shell::man(),
         Command::Reference => Ok(shell::reference()),
     }
+}
+
+/// Refuses `--json` where there is nothing to be said in JSON, instead of ignoring it.
+fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem> {
+    use RehearseAct as Act;
+    let act = match command {
+        Command::Rehearse(args) => Some(&args.act),
+        _ => None,
+    };
+    let what = match (command, act) {
+        (Command::Talosconfig(_), _) | (_, Some(Act::Talosconfig(_))) => "a talosconfig is YAML",
+        (Command::Kubeconfig(_), _) | (_, Some(Act::Kubeconfig(_))) => "a kubeconfig is YAML",
+        (Command::Machineconfig(_), _) | (_, Some(Act::Machineconfig(_))) => {
+            "a machine config is YAML"
+        }
+        (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
+        _ => return Ok(()),
+    };
+    if !everywhere.json {
+        return Ok(());
+    }
+    Err(Problem::usage(format!("{what}: this command has no answer in JSON"))
+        .hint("leave --json out"))
 }
 
 fn rehearse(

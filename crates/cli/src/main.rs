@@ -5,6 +5,8 @@ mod castle;
 mod commands;
 mod exit;
 mod face;
+mod git;
+mod hardening;
 mod lock;
 mod output;
 mod project;
@@ -25,6 +27,7 @@ use crate::exit::Exit;
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
+    hardening::harden();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -34,16 +37,6 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
-    std::panic::set_hook(Box::new(|info| {
-        // Never the words of a panic: anything could be in them, a secret even.
-        let place =
-            info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
-        output::talk(&format!(
-            "castle: internal error{place}; the step that met it is named in the report"
-        ));
-    }));
-    // Whatever the umask was: what we make is ours to use and nobody else's to read.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     match commands::run(&cli, &Settings::read()) {
         Ok(Exit::Done) if output::lost() => {
             output::talk("error: standard output could not be written to the end");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use castle_layers::Credentials;
@@ -11,7 +11,8 @@ use castle_layers::secrets::private::lines;
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Secret;
 use castle_model::spec::{InfisicalSpec, PlatformSpec, SourceSpec, Spec};
-use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
+use castle_wire::dialer::DialFuture;
+use castle_wire::{Dialer, SystemClock, SystemEntropy, TcpDialer, World};
 
 use crate::args::Pace;
 use crate::castle::Castle;
@@ -25,6 +26,52 @@ pub(crate) const IDENTITY: [&str; 2] = ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT
 /// How long a look at the world may be silent, first and afterwards.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 const NEXT_WORD: Duration = Duration::from_secs(20);
+
+/// Who was dialled, and whether the last dial was answered.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<BTreeMap<String, bool>>>);
+
+impl Heard {
+    fn note(&self, host: &str, answered: bool) {
+        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.insert(host.to_owned(), answered);
+    }
+
+    /// Whoever is being waited for, in words.
+    fn words(&self) -> String {
+        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent: Vec<&str> =
+            heard.iter().filter(|(_, answered)| !**answered).map(|(host, _)| &**host).collect();
+        if silent.is_empty() {
+            return "everybody who was asked answers, and not all is said yet".to_owned();
+        }
+        format!("no answer yet from {}", silent.join(", "))
+    }
+}
+
+/// Dials, and notes who answers.
+struct Noting<D> {
+    dialer: D,
+    heard: Heard,
+}
+
+impl<D: Dialer> Dialer for Noting<D> {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
+        Box::pin(async move {
+            self.heard.note(host, false);
+            let stream = self.dialer.dial(host, port).await?;
+            self.heard.note(host, true);
+            Ok(stream)
+        })
+    }
+}
+
+/// Everything outside of this process, as it is, and who of it answers.
+pub(crate) fn noted_world(settings: &Settings) -> Result<(World, Heard), Problem> {
+    let heard = Heard::default();
+    let dialer = Arc::new(Noting { dialer: TcpDialer, heard: heard.clone() });
+    Ok((World { dialer, ..world(settings)? }, heard))
+}
 
 /// Everything outside of this process, as it is.
 pub(crate) fn world(settings: &Settings) -> Result<World, Problem> {
@@ -140,7 +187,7 @@ fn endpoints(spec: &Spec) -> Vec<String> {
     clippy::disallowed_methods,
     reason = "the real world takes real time, and nobody else tells of this wait"
 )]
-pub(crate) async fn patiently<T>(look: impl Future<Output = T>, castle: &Castle) -> T {
+pub(crate) async fn patiently<T>(look: impl Future<Output = T>, heard: &Heard) -> T {
     let mut look = std::pin::pin!(look);
     let mut silence = FIRST_WORD;
     loop {
@@ -149,10 +196,7 @@ pub(crate) async fn patiently<T>(look: impl Future<Output = T>, castle: &Castle)
             seen = &mut look => return seen,
             () = tokio::time::sleep(silence) => {
                 silence = NEXT_WORD;
-                output::talk(&format!(
-                    "still looking at the world: no answer yet from {}",
-                    endpoints(&castle.spec).join(", ")
-                ));
+                output::talk(&format!("still looking at the world: {}", heard.words()));
             }
         }
     }
@@ -177,4 +221,35 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
         .enable_all()
         .build()
         .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers for one host alone.
+    struct One;
+
+    impl Dialer for One {
+        fn dial<'a>(&'a self, host: &'a str, _port: u16) -> DialFuture<'a> {
+            Box::pin(async move {
+                if host != "pve.lan" {
+                    return Err(std::io::ErrorKind::TimedOut.into());
+                }
+                Ok(Box::new(tokio::io::empty()) as castle_wire::dialer::BoxedStream)
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn only_those_who_do_not_answer_are_named() {
+        let heard = Heard::default();
+        let dialer = Noting { dialer: One, heard: heard.clone() };
+        assert!(dialer.dial("pve.lan", 8006).await.is_ok());
+        assert_eq!(heard.words(), "everybody who was asked answers, and not all is said yet");
+        for host in ["10.0.0.2", "10.0.0.1"] {
+            assert!(dialer.dial(host, 50_000).await.is_err());
+        }
+        assert_eq!(heard.words(), "no answer yet from 10.0.0.1, 10.0.0.2");
+    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use castle_layers::Credentials;
-use castle_layers::secrets::files::{Disk, Files, Memory};
+use castle_layers::secrets::files::{Content, Disk, Files, Memory, Privacy};
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Spec;
 use castle_model::spec::Trust;
@@ -120,7 +120,7 @@ pub(crate) fn access(spec: &Spec, host: &Host, datacenter: Option<&Path>) -> Acc
     let (client_id, client_secret) = host.credentials();
     let credentials = Credentials { client_id, client_secret };
     let files: Arc<dyn Files> = match datacenter {
-        Some(folder) => Arc::new(Disk { project: folder.to_owned(), home: None }),
+        Some(folder) => Arc::new(InDatacenter(Disk { project: folder.to_owned(), home: None })),
         None => Arc::new(Memory::default()),
     };
     Access {
@@ -129,6 +129,30 @@ pub(crate) fn access(spec: &Spec, host: &Host, datacenter: Option<&Path>) -> Acc
         environment: Values::new(),
         files,
         invented: Some(host.invented_secrets()),
+    }
+}
+
+/// The name of the escrow file in the datacenter's folder, whatever the castle file calls it.
+pub(crate) const ESCROW_FILE: &str = "escrow.enc.yaml";
+
+/// The one file that castle keeps secrets in while it rehearses, in the datacenter's folder.
+struct InDatacenter(Disk);
+
+impl Files for InDatacenter {
+    fn read(&self, _path: &str, privacy: Privacy) -> Result<Option<Content>, String> {
+        self.0.read(ESCROW_FILE, privacy)
+    }
+
+    fn names(&self, _path: &str) -> Result<Option<Vec<String>>, String> {
+        Ok(None)
+    }
+
+    fn write(&self, _path: &str, content: &[u8]) -> Result<(), String> {
+        self.0.write(ESCROW_FILE, content)
+    }
+
+    fn remove(&self, _path: &str) -> Result<(), String> {
+        self.0.remove(ESCROW_FILE)
     }
 }
 

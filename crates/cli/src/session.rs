@@ -20,7 +20,7 @@ use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
 use crate::output;
-use crate::real;
+use crate::real::{self, Heard};
 use crate::rehearsal::rehearse;
 use crate::settings::Settings;
 use crate::signals::{Signals, survive_hangup};
@@ -37,6 +37,8 @@ pub(crate) struct Session<'a> {
     /// The rehearsal's datacenter, if it is one.
     pub(crate) rehearsal: Option<&'a Host>,
     pub(crate) json: bool,
+    /// Who of the world answers.
+    pub(crate) heard: Heard,
 }
 
 /// What a run works with until it is over.
@@ -95,7 +97,7 @@ impl Session<'_> {
         };
         let survey = match self.rehearsal {
             Some(_) => look.await,
-            None => real::patiently(look, self.castle).await,
+            None => real::patiently(look, &self.heard).await,
         };
         for (step, seen) in &survey {
             if let Some((observed, evidence)) = surveyed(seen) {
@@ -201,7 +203,7 @@ impl Session<'_> {
             destructive.len()
         ));
         for step in &destructive {
-            output::talk(&format!("  {} {}: {}", step.verb, step.decl.title, step.reason));
+            output::talk(&format!("  {} {}: {}", step.word(), step.decl.title, step.reason));
         }
         if !self.settings.stdin_is_terminal {
             return Err(Problem::refused("nothing was done: nobody is there to agree")

@@ -38,8 +38,8 @@ pub(crate) const VARIABLES: &[Variable] = &[
 /// A width that no line reaches.
 const UNBROKEN: usize = 100_000;
 
-/// What the surroundings of the process say.
-#[derive(Debug, Clone)]
+/// What the surroundings of the process say. No `Debug`: there are secrets in an environment.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) directory: PathBuf,

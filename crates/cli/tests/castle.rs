@@ -12,6 +12,8 @@ mod canary;
 mod crash;
 #[path = "castle/give.rs"]
 mod give;
+#[path = "castle/hardening.rs"]
+mod hardening;
 #[path = "castle/interrupt.rs"]
 mod interrupt;
 #[path = "castle/loopback.rs"]

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use castle_model::spec::Shape;
 use hcl_edit::Span as _;
 use hcl_edit::expr::{
     BinaryOp, BinaryOperator, Conditional, Expression, Object, UnaryOp, UnaryOperator,
@@ -95,7 +96,11 @@ impl Evaluator<'_> {
     /// Refuses a plain value under a name of a secret, unless it has been reported by its shape.
     fn plain_secret(&mut self, name: &str, item: &Item) {
         let plain = match &item.value {
-            Value::Text(text) => !text.is_empty() && !item.foreign && !looks_like_secret(text),
+            // The word for a form, as `shapes` takes it, says something about a secret and is none.
+            Value::Text(text) => {
+                let is_form = Shape::named(text).is_some();
+                !text.is_empty() && !item.foreign && !is_form && !looks_like_secret(text)
+            }
             Value::Integer(_) | Value::Fraction(_) => true,
             _ => false,
         };

@@ -3,6 +3,7 @@
 mod canary;
 mod hostile;
 mod platform;
+mod secret_sources;
 mod shown;
 
 use super::*;
@@ -21,6 +22,7 @@ fn the_examples_are_good() {
         (EXAMPLE, 3, 2),
         (include_str!("../../../examples/one-and-one/castle.hcl"), 1, 1),
         (include_str!("../../../examples/one-and-two/castle.hcl"), 1, 2),
+        (include_str!("../../../examples/sops/castle.hcl"), 1, 1),
     ];
     for (text, control_planes, workers) in examples {
         let sources = sources(text);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use castle_model::Failure;
+use castle_model::{Failure, StepId};
 
 /// Names one output and its type. Make it a constant beside the step that gives it.
 ///
@@ -33,9 +33,32 @@ impl<T> Key<T> {
 #[derive(Default)]
 pub struct Outputs {
     values: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
+    /// What steps wanted a person to know when they were looked at before the plan.
+    notices: Mutex<BTreeMap<StepId, Vec<String>>>,
 }
 
 impl Outputs {
+    /// Keeps what a step wants a person to know until the run comes to that step.
+    pub(crate) fn note(&self, step: StepId, text: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_step = notices.entry(step).or_default();
+        if !of_step.contains(&text) {
+            of_step.push(text);
+        }
+    }
+
+    /// Takes what was kept for one step.
+    pub(crate) fn noted(&self, step: &StepId) -> Vec<String> {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        notices.remove(step).unwrap_or_default()
+    }
+
+    /// Takes everything that steps wanted a person to know when they were looked at, where no run follows.
+    pub fn take_notices(&self) -> Vec<String> {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *notices).into_values().flatten().collect()
+    }
+
     /// Gives a value to those who come after. A later value replaces an earlier one.
     pub fn put<T: Send + Sync + 'static>(&self, key: &Key<T>, value: T) {
         self.put_named(key.name.to_owned(), value);

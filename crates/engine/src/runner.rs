@@ -209,7 +209,12 @@ impl Turns<'_> {
                 self.begin_layer(&id);
                 let planned = self.planned[&id];
                 match planned.verb {
-                    Verb::Leave if !planned.unknown => self.left(&id, &planned.reason)?,
+                    Verb::Leave if !planned.unknown => {
+                        for text in self.given.outputs.noted(&id) {
+                            self.tell(EventKind::Notice { step: Some(id.clone()), text });
+                        }
+                        self.left(&id, &planned.reason)?;
+                    }
                     Verb::Forget => self.forgotten(&id, &planned.reason)?,
                     _ => self.spawn(&id),
                 }

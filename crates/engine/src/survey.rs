@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::context::Context;
+use crate::context::{Context, Message};
 use crate::graph::Graph;
 use crate::outputs::Outputs;
 use crate::scheduler::Scheduler;
@@ -64,7 +64,7 @@ impl Surveyor<'_> {
         let mut survey = Survey::new();
         let mut tasks = JoinSet::new();
         let mut names = BTreeMap::new();
-        let (mailbox, _unread) = mpsc::unbounded_channel();
+        let (mailbox, mut heard) = mpsc::unbounded_channel();
         loop {
             for id in scheduler.start() {
                 let (Some(step), Some(decl)) = (self.graph.step(&id), by_id.get(&id)) else {
@@ -84,7 +84,7 @@ impl Surveyor<'_> {
                 names.insert(task.id(), id);
             }
             let (task, look) = match tasks.join_next_with_id().await {
-                None => return survey,
+                None => break,
                 Some(Ok((task, look))) => (task, look),
                 Some(Err(error)) => {
                     let why = "the step panicked while it was looking";
@@ -101,6 +101,13 @@ impl Surveyor<'_> {
             }
             survey.insert(id, look);
         }
+        // What is left as it is will not be asked again in this run, so what it said is told then.
+        while let Ok(message) = heard.try_recv() {
+            if let Message::Notice { step, text } = message {
+                self.outputs.note(step, text);
+            }
+        }
+        survey
     }
 }
 

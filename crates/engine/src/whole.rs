@@ -97,3 +97,57 @@ impl Whole<'_> {
         Ok((plan, report))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use castle_journal::MemoryDisk;
+    use castle_model::{EventKind, Failure, Observed, StepDecl, StepId};
+
+    use super::*;
+    use crate::context::Context;
+    use crate::step::Step;
+
+    /// Is as wanted, and has something to say; or is still to be made, and says it each time it is looked at.
+    struct Telling(Observed);
+
+    #[async_trait]
+    impl Step for Telling {
+        async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+            cx.notice(format!("{} has little room", cx.step()));
+            Ok(self.0.clone())
+        }
+
+        async fn gate(&self, _cx: &Context) -> Result<String, Failure> {
+            Ok("proven".to_owned())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_as_it_is_tells_what_it_said_when_it_was_looked_at() {
+        let mut graph = Graph::new();
+        for (name, seen) in [("right", Observed::right("seen")), ("absent", Observed::Absent)] {
+            let decl = StepDecl::new(StepId::new("l", name), name, "vm").only("it only looks");
+            graph.add(decl, Telling(seen));
+        }
+        let mut journals = Journals::open(Box::new(MemoryDisk::new())).unwrap();
+        let mut told = Vec::new();
+        let whole = Whole {
+            castle: &"blue".parse().unwrap(),
+            graph: &graph,
+            journals: &mut journals,
+            deadlines: &Deadlines::default(),
+            now: Arc::new(|| Moment(0)),
+            face: &mut |event: &Event| {
+                if let EventKind::Notice { text, .. } = &event.kind {
+                    told.push(text.clone());
+                }
+            },
+            run: RunId::new("r1"),
+            stop: Stop::default(),
+        };
+        whole.go(Direction::Up).await.unwrap();
+        told.sort();
+        assert_eq!(told, ["l/absent has little room", "l/right has little room"], "each once");
+    }
+}

@@ -78,7 +78,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(convergence_id(), "what Flux builds", "convergence")
             .needs([handover_id()])
             .weight(40_000)
-            .nothing_to_undo("it only proves"),
+            .only("it only proves"),
     ]
 }
 

@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use castle_engine::Graph;
-use castle_model::spec::{EscrowAfterDown, EscrowPlace};
+use castle_model::spec::EscrowAfterDown;
 use castle_model::{Failure, Spec, StepDecl};
 use castle_platforms::ids::{secrets_escrow, secrets_read};
 use castle_platforms::proxmox::{inventory_id, preflight_id};
@@ -35,7 +35,7 @@ use source::{Access, Sources};
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     let escrow = StepDecl::new(
         secrets_escrow(),
-        format!("Talos secrets in {}", escrow_words(spec)),
+        format!("Talos secrets in {}", castle_platforms::escrow::words(spec)),
         "escrow",
     )
     .needs([inventory_id(), preflight_id()])
@@ -59,16 +59,6 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 pub fn words(spec: &Spec) -> String {
     let sources: Vec<String> = spec.secrets.sources.iter().map(ToString::to_string).collect();
     sources.join(", then ")
-}
-
-/// The place where the castle's own secrets are kept, in words.
-fn escrow_words(spec: &Spec) -> String {
-    match (&spec.secrets.escrow.place, spec.secrets.infisical()) {
-        (EscrowPlace::File(escrow), _) => escrow.file.clone(),
-        (EscrowPlace::Infisical, infisical) => {
-            infisical.map(|infisical| infisical.host.clone()).unwrap_or_default()
-        }
-    }
 }
 
 /// Adds the steps of this layer to a graph.

@@ -25,6 +25,7 @@ use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
 mod machines;
+mod ways;
 
 /// A rehearsal with journals in memory.
 struct Rehearsal {
@@ -55,6 +56,12 @@ impl Rehearsal {
         let graph =
             crate::build(&self.spec, &self.host.world(), Access::to_infisical(self.identity()));
         self.run_by(graph, Direction::Up).await
+    }
+
+    async fn down(&mut self) -> Report {
+        let graph =
+            crate::build(&self.spec, &self.host.world(), Access::to_infisical(self.identity()));
+        self.run_by(graph, Direction::Down).await
     }
 
     async fn run_by(&mut self, graph: Graph, direction: Direction) -> Report {

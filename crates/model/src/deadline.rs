@@ -40,6 +40,7 @@ pub const TABLE: &[Entry] = &[
     entry("bootstrap", "platform", 300, "etcd runs on the first control plane"),
     entry("etcd", "platform", 600, "every control plane is a voting member of one etcd"),
     entry("vip", "platform", 300, "the API server answers through the VIP, several times in a row"),
+    entry("keys", "platform", 60, "the kubeconfig and the talosconfig are kept and read back"),
     entry("nodes", "platform", 600, "every node is Ready and its network is rolled out"),
     entry("operator", "engine", 300, "External Secrets runs and its webhook serves"),
     entry("store", "engine", 180, "the secret store is valid and one secret has come through"),

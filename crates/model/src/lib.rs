@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod deadline;
+pub mod digest;
 pub mod event;
 pub mod failure;
 pub mod lock;
@@ -18,6 +19,7 @@ pub mod time;
 pub mod verdict;
 
 pub use address::{AddressRange, Subnet};
+pub use digest::DigestKey;
 pub use event::{Event, EventKind};
 pub use failure::{Class, Failure, Finding};
 pub use lock::Lock;

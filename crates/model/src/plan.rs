@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::name::{CastleName, StepId};
-use crate::step::StepDecl;
+use crate::step::{StepDecl, Wording};
 
 /// What the run will do with the object of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -39,6 +39,16 @@ impl Verb {
     #[must_use]
     pub fn acts(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Replace | Self::Remove)
+    }
+
+    /// The word for it with a step that may be called otherwise.
+    #[must_use]
+    pub fn word_for(self, wording: Option<Wording>) -> &'static str {
+        match (self, wording) {
+            (Self::Create, Some(Wording::Prove)) => "prove",
+            (Self::Remove, Some(Wording::Reset)) => "reset",
+            _ => self.word(),
+        }
     }
 
     /// The word for it.
@@ -84,6 +94,14 @@ pub struct PlannedStep {
     pub reason: String,
     /// Whether the world could not be looked at yet, so that the verb is what is expected, not what was seen.
     pub unknown: bool,
+}
+
+impl PlannedStep {
+    /// What will be done, as a person calls it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        self.verb.word_for(self.decl.wording)
+    }
 }
 
 /// Everything a run will do.

@@ -1,4 +1,7 @@
 //! A value that cannot be shown: it is wiped when dropped and has one door, [`Secret::expose`].
+//!
+//! Every clone is wiped on its own. Comparing takes a time that depends on the values: nobody outside can hand in guesses
+//! and measure, both sides are always ours.
 
 use std::fmt;
 
@@ -12,7 +15,7 @@ pub const REDACTED: &str = "(secret)";
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes charge of a secret text.
+    /// Takes charge of a secret text. A `String` is taken over as it is, so that no copy of it stays behind unwiped.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -40,6 +43,19 @@ impl fmt::Debug for Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_taken_over_and_wiped() {
+        fn wiped<T: ZeroizeOnDrop>(_: &T) {}
+        let text = String::from("hunter2");
+        let place = text.as_ptr();
+        let mut secret = Secret::new(text);
+        assert_eq!(secret.expose().as_ptr(), place, "no copy was made");
+        wiped(&secret);
+        let copy = secret.clone();
+        secret.zeroize();
+        assert_eq!((secret.expose(), copy.expose()), ("", "hunter2"));
+    }
 
     #[test]
     fn debug_hides_the_value() {

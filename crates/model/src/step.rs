@@ -33,6 +33,16 @@ pub enum UndoKind {
     },
 }
 
+/// How a person calls what is done with a step, where the plan's own verb would say too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wording {
+    /// It makes nothing: it is not created, but proven.
+    Prove,
+    /// It is not removed, but reset and given back.
+    Reset,
+}
+
 /// A declared step: static, a function of the spec alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDecl {
@@ -54,6 +64,9 @@ pub struct StepDecl {
     pub undo: UndoKind,
     /// Whether it must run in every run because it gives secrets that are never journaled.
     pub always: bool,
+    /// How a person calls what is done with it, if not by the plan's verb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wording: Option<Wording>,
 }
 
 impl StepDecl {
@@ -74,6 +87,7 @@ impl StepDecl {
             weight: 1000,
             undo: UndoKind::Nothing { why: "it makes nothing".to_owned() },
             always: false,
+            wording: None,
         }
     }
 
@@ -117,6 +131,20 @@ impl StepDecl {
     pub fn nothing_to_undo(mut self, why: impl Into<String>) -> Self {
         self.undo = UndoKind::Nothing { why: why.into() };
         self
+    }
+
+    /// Says that it makes nothing, and why it is there: "it only waits".
+    #[must_use]
+    pub fn only(mut self, why: impl Into<String>) -> Self {
+        self.wording = Some(Wording::Prove);
+        self.nothing_to_undo(why)
+    }
+
+    /// Says that its own `undo` resets what it took, which stays.
+    #[must_use]
+    pub fn reset(mut self) -> Self {
+        self.wording = Some(Wording::Reset);
+        self.undo()
     }
 
     /// Says that it runs in every run.

@@ -60,6 +60,7 @@ impl Cluster {
             castle: self.spec.name.clone(),
             layer: cx.step().layer().parse().map_err(unnamed)?,
             incarnation: life.incarnation.clone(),
+            key: life.bundle.digest_key("kubernetes objects"),
         })
     }
 

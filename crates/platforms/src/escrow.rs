@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_engine::Key;
-use castle_model::{Class, Failure, Incarnation, Secret};
+use castle_model::spec::EscrowPlace;
+use castle_model::{Class, Failure, Incarnation, Secret, Spec};
+
+#[cfg(test)]
+pub(crate) mod drawer;
 
 /// The key of the bundle of Talos secrets, which nobody could make again.
 pub const BUNDLE_KEY: &str = "TALOS_SECRETS_BUNDLE";
@@ -16,6 +20,17 @@ pub const TALOSCONFIG_KEY: &str = "TALOSCONFIG_CONTENT";
 
 /// Where this run keeps what the castle makes; given by `secrets/read`.
 pub const ESCROW: Key<Escrow> = Key::new("secrets/keeper");
+
+/// The place where what the castle makes is kept, in words.
+#[must_use]
+pub fn words(spec: &Spec) -> String {
+    match (&spec.secrets.escrow.place, spec.secrets.infisical()) {
+        (EscrowPlace::File(escrow), _) => escrow.file.clone(),
+        (EscrowPlace::Infisical, infisical) => {
+            infisical.map(|infisical| infisical.host.clone()).unwrap_or_default()
+        }
+    }
+}
 
 /// A place that keeps secrets by their keys.
 #[async_trait]

@@ -51,8 +51,8 @@ pub struct Life {
     pub bundle: Bundle,
 }
 
-/// How the line begins that tells, in an escrowed bundle, which castle and life it belongs to. A comment to YAML, so
-/// that `talosctl` reads the rest as it is.
+/// How the line begins that tells, in an escrowed text, which castle and life it belongs to. A comment to YAML, so
+/// that `talosctl` and `kubectl` read the rest as it is.
 const ESCROW_LINE: &str = "# castle ";
 
 impl Life {
@@ -71,8 +71,13 @@ impl Life {
     /// The text under which it is escrowed: one line that names castle and life, then the Talos secrets.
     #[must_use]
     pub fn to_escrow(&self, castle: &CastleName) -> Secret {
-        let bundle = self.bundle.to_yaml();
-        Secret::new(format!("{ESCROW_LINE}{castle} {}\n{}", self.incarnation, bundle.expose()))
+        self.marked(castle, &self.bundle.to_yaml())
+    }
+
+    /// Any text of this life as it is escrowed: one line that names castle and life, then the text.
+    #[must_use]
+    pub fn marked(&self, castle: &CastleName, text: &Secret) -> Secret {
+        Secret::new(format!("{ESCROW_LINE}{castle} {}\n{}", self.incarnation, text.expose()))
     }
 
     /// Reads what is escrowed.
@@ -97,12 +102,18 @@ pub fn escrowed_incarnation(castle: &CastleName, text: &Secret) -> Result<Incarn
     let line = text.expose().lines().next().unwrap_or_default();
     let Some((owner, life)) = line.strip_prefix(ESCROW_LINE).and_then(|rest| rest.split_once(' '))
     else {
-        return Err("they do not begin with the name of a castle and its life".to_owned());
+        return Err("it does not begin with the name of a castle and its life".to_owned());
     };
     if owner != castle.as_str() {
-        return Err(format!("they belong to the castle `{owner}`"));
+        return Err(format!("it belongs to the castle `{owner}`"));
     }
     life.trim().parse()
+}
+
+/// Whether an escrowed text says at all whose it is.
+#[must_use]
+pub fn is_marked(text: &Secret) -> bool {
+    text.expose().starts_with(ESCROW_LINE)
 }
 
 #[cfg(test)]
@@ -115,7 +126,7 @@ mod tests {
         let text = Secret::new("# castle blue 0011223344556677\ncluster:\n  id: x\n");
         assert_eq!(escrowed_incarnation(&blue, &text), "0011223344556677".parse());
         let other = escrowed_incarnation(&"red".parse().unwrap(), &text).unwrap_err();
-        assert_eq!(other, "they belong to the castle `blue`");
+        assert_eq!(other, "it belongs to the castle `blue`");
         assert!(escrowed_incarnation(&blue, &Secret::new("cluster: {}")).is_err());
         assert!(escrowed_incarnation(&blue, &Secret::new("# castle blue xyz")).is_err());
     }

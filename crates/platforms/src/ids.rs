@@ -45,6 +45,12 @@ pub fn access() -> StepId {
     StepId::new("platform", "access")
 }
 
+/// Keeps the kubeconfig and the talosconfig where the castle's own secrets are kept.
+#[must_use]
+pub fn keys() -> StepId {
+    StepId::new("platform", "keys")
+}
+
 /// Proves that every node is Ready and its network rolled out.
 #[must_use]
 pub fn nodes() -> StepId {

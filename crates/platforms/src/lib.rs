@@ -2,13 +2,15 @@
 //!
 //! [`proxmox`] makes VMs, or [`machines`] finds machines that stand already; [`talos`] makes one cluster of them,
 //! [`nodes`] proves that it can carry work. [`handed`] names what these steps, and those of the secrets layer below
-//! them, hand to the steps above; [`handout`] makes what people are given; [`ids`] are the names of steps that others
-//! need. Steps here speak through the clients; nothing here speaks to the wire itself.
+//! them, hand to the steps above; [`handout`] makes what people are given, [`ways`] judges what is kept of it in
+//! [`escrow`]; [`ids`] are the names of steps that others need. Steps here speak through the clients; nothing here
+//! speaks to the wire itself.
 //!
 //! ```text
 //! secrets/read ─▶ inventory ─▶ preflight ─▶ secrets/escrow ─┐
 //!                                  └─▶ image ───────────────┴▶ vm/N ─▶ boot/N ─▶ config/N ─▶ bootstrap ─▶ etcd
 //!                                                                                                └─▶ vip ─▶ access ─▶ nodes
+//!                                                                                                             └─▶ keys
 //! ```
 
 pub mod cluster;
@@ -20,6 +22,7 @@ pub mod machines;
 pub mod nodes;
 pub mod proxmox;
 pub mod talos;
+pub mod ways;
 
 use std::sync::Arc;
 

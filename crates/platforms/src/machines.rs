@@ -44,11 +44,11 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(inventory_id(), format!("who answers at {count} addresses"), "preflight")
             .needs([secrets_read()])
             .weight(500)
-            .nothing_to_undo("it only looks"),
+            .only("it only looks"),
         StepDecl::new(preflight_id(), format!("{count} machines and addresses"), "preflight")
             .needs([inventory_id()])
             .weight(500)
-            .nothing_to_undo("it only looks"),
+            .only("it only looks"),
         StepDecl::new(image_id(), format!("installer of Talos {}", spec.talos), "preflight")
             .needs([preflight_id()])
             .weight(500)
@@ -60,7 +60,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         let mut decl = StepDecl::new(machine_id(&node.name), title, "machine")
             .needs([image_id(), secrets_escrow()])
             .weight(500)
-            .undo();
+            .reset();
         if node.role == Role::Worker {
             // So that on the way down, where needs are turned round, workers are reset first.
             decl = decl.needs(planes.iter().cloned());

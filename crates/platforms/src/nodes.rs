@@ -30,7 +30,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             // A machine that got no config never becomes a node: its own step says so, and once is enough.
             .needs(ids::all_configs(spec))
             .weight(18_000)
-            .nothing_to_undo("it only proves"),
+            .only("it only proves"),
     ]
 }
 

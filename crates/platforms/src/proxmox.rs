@@ -71,11 +71,11 @@ pub fn declare(spec: &Wanted) -> Vec<StepDecl> {
         StepDecl::new(inventory_id(), format!("guests of {}", platform.endpoint), "preflight")
             .needs([secrets_read()])
             .weight(200)
-            .nothing_to_undo("it only looks"),
+            .only("it only looks"),
         StepDecl::new(preflight_id(), format!("host {} and addresses", platform.node), "preflight")
             .needs([inventory_id()])
             .weight(3000)
-            .nothing_to_undo("it only looks"),
+            .only("it only looks"),
         StepDecl::new(image_id(), image::title(spec), "image")
             .needs([preflight_id()])
             .weight(9000)

@@ -1,18 +1,18 @@
-//! The steps that turn machines into a cluster: boot, config, one bootstrap, one etcd, the VIP, the way in.
+//! The steps that turn machines into a cluster: boot, config, one bootstrap, one etcd, the VIP, the ways in.
 //!
 //! ```text
 //!   vm/N ─▶ boot/N ─▶ config/N ─▶ bootstrap ─▶ etcd
-//!                    (all control      └─────▶ vip ─▶ access
+//!                    (all control      └─────▶ vip ─▶ access ─▶ keys
 //!                     planes)
 //! ```
 
 use castle_engine::Graph;
-use castle_model::spec::{Body, NodeSpec, Role};
+use castle_model::spec::{Body, EscrowAfterDown, NodeSpec, Role};
 use castle_model::{Spec, StepDecl, StepId};
 
-use crate::ids;
 use crate::machines::machine_id;
 use crate::proxmox::vm_id;
+use crate::{escrow, ids};
 
 pub mod access;
 mod boot;
@@ -22,6 +22,7 @@ mod diagnosis;
 mod difference;
 mod etcd;
 mod evidence;
+mod keys;
 mod realm;
 #[cfg(test)]
 mod tests;
@@ -57,7 +58,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             StepDecl::new(boot_id(node), title, "boot")
                 .needs([home_id(node), ids::secrets_escrow()])
                 .weight(14_000)
-                .nothing_to_undo("it only waits"),
+                .only("it only waits"),
         );
         let title = format!("Talos config of {}", node.name);
         decls.push(
@@ -80,13 +81,13 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(ids::etcd(), "one etcd on every control plane", "etcd")
             .needs([ids::bootstrap()])
             .weight(20_000)
-            .nothing_to_undo("it only waits"),
+            .only("it only waits"),
     );
     decls.push(
         StepDecl::new(ids::vip(), format!("Kubernetes API at {}", spec.network.vip), "vip")
             .needs([ids::bootstrap()])
             .weight(18_000)
-            .nothing_to_undo("it only waits"),
+            .only("it only waits"),
     );
     decls.push(
         StepDecl::new(ids::access(), "the way into the cluster", "vip")
@@ -94,7 +95,22 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             .weight(100)
             .nothing_to_undo("it lives in memory"),
     );
+    decls.push(keys_decl(spec));
     decls
+}
+
+/// Nothing needs this step: what works on the cluster need not wait until the ways in are kept.
+fn keys_decl(spec: &Spec) -> StepDecl {
+    let title = format!("ways in kept in {}", escrow::words(spec));
+    let decl = StepDecl::new(ids::keys(), title, "keys")
+        .needs([ids::access(), ids::secrets_read()])
+        .weight(500);
+    match spec.secrets.escrow.after_down {
+        EscrowAfterDown::Remove => decl.contained("the escrowed entries"),
+        EscrowAfterDown::Keep => {
+            decl.nothing_to_undo("escrowed entries are kept; the next birth overwrites them")
+        }
+    }
 }
 
 /// Adds the steps of this part.
@@ -113,6 +129,8 @@ pub(crate) fn build(graph: &mut Graph, spec: &Spec, realm: &Realm) {
             graph.add(decl, etcd::Etcd(realm.clone()));
         } else if decl.id == ids::vip() {
             graph.add(decl, vip::Vip(realm.clone()));
+        } else if decl.id == ids::keys() {
+            graph.add(decl, keys::Keys(realm.clone()));
         } else {
             graph.add(decl, access::Access(realm.clone()));
         }

@@ -91,6 +91,8 @@ pub struct Proxmox {
     node: String,
     storages: BTreeMap<String, Storage>,
     bridges: BTreeSet<String>,
+    /// Vnets, each with its zone.
+    vnets: BTreeMap<String, String>,
     access: Access,
     guests: BTreeMap<u32, Guest>,
     volumes: BTreeMap<String, Volume>,
@@ -155,6 +157,7 @@ impl Proxmox {
             node: birth.node.clone(),
             storages: BTreeMap::new(),
             bridges: BTreeSet::new(),
+            vnets: BTreeMap::new(),
             access: Access::default(),
             guests: BTreeMap::new(),
             volumes: BTreeMap::new(),
@@ -171,7 +174,9 @@ impl Proxmox {
     /// takes the new name, since there is one only.
     pub fn ensure(&mut self, birth: &ProxmoxBirth) {
         self.node.clone_from(&birth.node);
-        self.bridges.insert(birth.bridge.clone());
+        if !self.vnets.contains_key(&birth.bridge) {
+            self.bridges.insert(birth.bridge.clone());
+        }
         self.access.ensure(birth);
         let shared = birth.storage == birth.image_storage;
         let images = ["backup", "import", "iso", "snippets", "vztmpl"];

@@ -236,6 +236,7 @@ impl Talos {
             addresses: machine.address().into_iter().chain(self.held_vip(vmid)).collect(),
             client_authority,
             generation: (machine.boot, machine.generation),
+            clock_off: machine.troubles.clock_off,
         };
         let name = machine.hostname().to_owned();
         match listen {
@@ -264,6 +265,8 @@ impl Talos {
                 made.addresses.extend(own.endpoint);
                 made.addresses.sort();
                 made.addresses.dedup();
+                // Talos makes the certificates of Kubernetes only when the clock is right.
+                made.clock_off = 0;
                 Some(made)
             }
             // Nobody gets to see what is behind it.

@@ -262,6 +262,8 @@ pub struct ServerIdentity {
     pub client_authority: Option<String>,
     /// Changes whenever open connections must break: the boot, and what changed in it.
     pub generation: (u64, u64),
+    /// By how many seconds the clock that it was made by is ahead of the world's.
+    pub clock_off: i64,
 }
 
 /// A certificate authority with its key.

@@ -1,7 +1,9 @@
 //! The Talos API as castle speaks it: a hand-written subset of its protocol, for the client and for the rehearsal.
 //!
 //! Names and field numbers are those of Talos 1.13 and of the COSI runtime it uses; everything that castle
-//! does not call is left out, and unknown fields are skipped on reading, as protobuf wants it. Generated code only.
+//! does not call is left out, and unknown fields are skipped on reading, as protobuf wants it. Generated code only, but for [`document`].
+
+pub mod document;
 
 /// The health check of a whole cluster.
 pub mod cluster {

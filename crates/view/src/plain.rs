@@ -120,13 +120,15 @@ impl Sheet<'_> {
         if !verb.acts() && verb != Verb::Adopt {
             return None;
         }
-        let known = self.progress.steps.get(step).map_or("", |known| known.title.as_str());
-        let title = if known.is_empty() { step.as_str() } else { known };
+        let known = self.progress.steps.get(step);
+        let title = known.map_or("", |known| known.title.as_str());
+        let title = if title.is_empty() { step.as_str() } else { title };
+        let word = verb.word_for(known.and_then(|known| known.wording));
         // That it is not there yet is what "create" means; any other verb says why.
         let text = if verb == Verb::Create {
-            format!("{verb} {title}")
+            format!("{word} {title}")
         } else {
-            format!("{verb} {title}: {reason}")
+            format!("{word} {title}: {reason}")
         };
         Some(self.step(step, ">", &text, None))
     }

@@ -1,6 +1,9 @@
 //! A plan for a person to agree with, and as JSON.
 
+use std::collections::BTreeMap;
+
 use castle_model::plan::Direction;
+use castle_model::step::Wording;
 use castle_model::{LayerName, Plan, PlannedStep, Verb};
 
 use crate::style::{Style, Tone, count};
@@ -59,7 +62,7 @@ fn layers(plan: &Plan) -> Vec<&LayerName> {
 fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
     let mark = if step.unknown { "?" } else { " " };
     let widest = plan.steps.iter().map(|s| kind(s).chars().count()).max().unwrap_or(0).min(24);
-    let prefix = format!("  {:<7}{mark} {:<widest$}  ", step.verb, kind(step));
+    let prefix = format!("  {:<7}{mark} {:<widest$}  ", step.word(), kind(step));
     let tone = match step.verb {
         Verb::Replace | Verb::Remove => Some(Tone::Bad),
         Verb::Leave | Verb::Forget => Some(Tone::Quiet),
@@ -75,12 +78,15 @@ fn kind(step: &PlannedStep) -> &str {
 }
 
 fn summary(plan: &Plan) -> String {
-    let parts: Vec<String> = plan
-        .counts()
+    let mut counts: BTreeMap<(Verb, &str), usize> = BTreeMap::new();
+    for step in &plan.steps {
+        *counts.entry((step.verb, step.word())).or_default() += 1;
+    }
+    let parts: Vec<String> = counts
         .into_iter()
-        .map(|(verb, number)| match verb {
+        .map(|((verb, word), number)| match verb {
             Verb::Leave => format!("{number} to leave alone"),
-            _ => format!("{number} to {verb}"),
+            _ => format!("{number} to {word}"),
         })
         .collect();
     match (plan.steps.is_empty(), plan.is_quiet()) {
@@ -101,7 +107,11 @@ fn danger(plan: &Plan, style: Style) -> String {
     };
     let mut text = format!("\n{}\n", style.paint(Tone::Bad, &what));
     for step in steps {
-        let how = if step.verb == Verb::Replace { "made anew" } else { "removed" };
+        let how = match (step.verb, step.decl.wording) {
+            (Verb::Replace, _) => "made anew",
+            (_, Some(Wording::Reset)) => "reset: what this castle put on it is wiped",
+            _ => "removed",
+        };
         text.push_str(&style.hang("  ", &format!("{} will be {how}", step.decl.title), None));
         text.push('\n');
     }
@@ -110,6 +120,8 @@ fn danger(plan: &Plan, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
+    use castle_model::{StepDecl, StepId};
+
     use super::*;
     use crate::example::decls;
 
@@ -163,6 +175,32 @@ mod tests {
 
         this step destroys something for good:
           VM cp-01 (421) on pve will be made anew
+        ");
+    }
+
+    #[test]
+    fn what_only_proves_is_not_created_and_what_is_given_back_not_removed() {
+        let step = |decl, verb| PlannedStep { decl, verb, reason: "so".into(), unknown: false };
+        let id = |name| StepId::new("platform", name);
+        let boot = StepDecl::new(id("boot"), "cp-01 answers", "boot").only("it only waits");
+        let machine = StepDecl::new(id("machine"), "machine cp-01", "machine").reset();
+        let plan = Plan {
+            castle: "blue".parse().unwrap(),
+            direction: Direction::Down,
+            steps: vec![step(boot, Verb::Create), step(machine, Verb::Remove)],
+            hash: "c0ffee1234567890".into(),
+        };
+        insta::assert_snapshot!(text(&plan, Style::default()), @"
+        plan c0ffee12 for castle blue: down, 2 steps
+
+        platform
+          prove    boot     cp-01 answers: so
+          reset    machine  machine cp-01: so
+
+        1 to prove, 1 to reset
+
+        this step destroys something for good:
+          machine cp-01 will be reset: what this castle put on it is wiped
         ");
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
+use castle_model::step::Wording;
 use castle_model::time::Moment;
 use castle_model::{
     CastleName, Change, Event, EventKind, Failure, LayerName, RunId, StepDecl, StepId, Verb,
@@ -58,6 +59,8 @@ impl StepStatus {
 pub struct StepProgress {
     /// What it does, for a person.
     pub title: String,
+    /// How a person calls what is done with it, if not by the plan's verb.
+    pub wording: Option<Wording>,
     /// Where it stands.
     pub status: StepStatus,
     /// What it does in this run, once it has begun.
@@ -143,7 +146,9 @@ impl Progress {
         let mut progress = Self::default();
         for decl in decls {
             progress.longest_id = progress.longest_id.max(decl.id.as_str().len());
-            progress.steps.insert(decl.id.clone(), StepProgress::new(decl.title.clone()));
+            progress
+                .steps
+                .insert(decl.id.clone(), StepProgress::new(decl.title.clone(), decl.wording));
             if !progress.layers.contains(&decl.layer) {
                 progress.layers.push(decl.layer.clone());
             }
@@ -183,7 +188,7 @@ impl Progress {
             | EventKind::StepBlocked { step, .. } => {
                 let known = self.steps.entry(step.clone());
                 known
-                    .or_insert_with(|| StepProgress::new(String::new()))
+                    .or_insert_with(|| StepProgress::new(String::new(), None))
                     .apply(event.at, &event.kind);
             }
         }
@@ -227,9 +232,10 @@ impl Progress {
 }
 
 impl StepProgress {
-    fn new(title: String) -> Self {
+    fn new(title: String, wording: Option<Wording>) -> Self {
         Self {
             title,
+            wording,
             status: StepStatus::Pending,
             verb: None,
             started: None,

@@ -83,6 +83,20 @@ impl ConnectError {
 const SKEW: u64 = 60_000;
 
 impl HandshakeError {
+    /// Whether the two sides do not agree what time it is: one takes the other's certificate for over, or not begun.
+    #[must_use]
+    pub fn is_untimely(&self) -> bool {
+        match self {
+            Self::Certificate(distrusted) => {
+                matches!(distrusted.fault(), Fault::Expired | Fault::NotYet(_))
+            }
+            Self::Rustls(error) => {
+                *error == RustlsError::AlertReceived(AlertDescription::CertificateExpired)
+            }
+            Self::Pin(_) | Self::Broken(_) => false,
+        }
+    }
+
     /// Decides whether the same handshake may be tried again.
     #[must_use]
     pub fn class(&self) -> Class {

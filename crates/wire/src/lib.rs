@@ -13,6 +13,7 @@ mod roots;
 mod tests;
 pub mod tls;
 pub mod verifier;
+mod wiped;
 pub mod world;
 
 pub use connector::{ConnectError, Connector, HandshakeError};

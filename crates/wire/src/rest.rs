@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use crate::connector::{ConnectError, Connector, End, EndRecord, rustls_error};
 use crate::tls::{TlsError, Verify, client_config};
+use crate::wiped::wiped;
 use crate::world::World;
 
 /// How long one call may take, from dialling to the last byte of the reply.
@@ -308,7 +309,7 @@ impl Rest {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path_and_query}", self.base))
-            .body(Full::new(body))
+            .body(Full::new(wiped(body)))
             .map_err(|source| CallError::Request { call: call.clone(), source })?;
         request.headers_mut().extend(headers);
         Ok((call, request))

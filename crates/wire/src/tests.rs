@@ -318,6 +318,25 @@ async fn a_refusal_is_heard_even_if_the_write_fails_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn dates_are_what_is_wrong_only_with_a_certificate_that_somebody_known_has_signed() {
+    let ours = Arc::new(server(Manner::Answers, false));
+    let theirs = server(Manner::Answers, false);
+    for (authority, now, untimely) in [
+        (&ours.authority, TODAY + 2 * YEAR, true),
+        (&ours.authority, TODAY - YEAR, true),
+        (&theirs.authority, TODAY + 2 * YEAR, false),
+        (&theirs.authority, TODAY - YEAR, false),
+    ] {
+        let clock = Arc::new(FixedClock(Mutex::new(now)));
+        let verify = Verify::Authority(authority.clone());
+        let config = client_config(&verify, None, clock, &[]).unwrap();
+        let connector = Connector::new(ours.clone(), config);
+        let error = connector.connect(&"https://pve.lan".parse().unwrap()).await.err().unwrap();
+        assert_eq!(error.handshake().unwrap().is_untimely(), untimely, "{error:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn plain_http_is_refused() {
     let server = server(Manner::Answers, false);
     let verify = Verify::Authority(server.authority.clone());

@@ -135,6 +135,15 @@ fn plain(name: &str) -> String {
     inner.trim_matches('"').to_owned()
 }
 
+/// A moment at which a certificate was valid, or will be, if its dates are what is wrong with it.
+fn in_its_life(why: &CertificateError) -> Option<UnixTime> {
+    match why {
+        CertificateError::ExpiredContext { not_after, .. } => Some(*not_after),
+        CertificateError::NotValidYetContext { not_before, .. } => Some(*not_before),
+        _ => None,
+    }
+}
+
 fn moment(time: UnixTime) -> Moment {
     Moment(time.as_secs().saturating_mul(1000))
 }
@@ -162,6 +171,23 @@ impl ServerCertVerifier for ByChain {
             self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         judged.map_err(|error| match error {
             rustls::Error::InvalidCertificate(why) => {
+                // Dates are judged first. Who signed it says more, so that is asked at a moment of its life.
+                let then = in_its_life(&why).and_then(|then| {
+                    let chain = &self.0;
+                    chain
+                        .verify_server_cert(
+                            end_entity,
+                            intermediates,
+                            server_name,
+                            ocsp_response,
+                            then,
+                        )
+                        .err()
+                });
+                let why = match then {
+                    Some(rustls::Error::InvalidCertificate(worse)) => worse,
+                    _ => why,
+                };
                 let seen = fingerprint(end_entity);
                 let told = Arc::new(Distrusted { seen, why, now: moment(now) });
                 CertificateError::Other(OtherError(told)).into()

@@ -17,6 +17,7 @@ use castle_wire::World;
 use crate::args::{Access, Everywhere, MachineConfig};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
+use crate::git::{self, Exposed};
 use crate::output;
 use crate::project::{Which, read_named};
 use crate::real;
@@ -168,6 +169,7 @@ fn value(source: &Source, key: &SecretRef) -> Result<Secret, Failure> {
 /// Writes secrets to a new file that only its owner can read. An old one is never overwritten: it may hold other keys.
 fn write(path: &Path, text: &Secret, settings: &Settings) -> Result<(), Problem> {
     let whole = settings.directory.join(path);
+    keep_out_of_git(path, &whole, settings)?;
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole);
     let failed = |error: &std::io::Error| {
         let problem =
@@ -183,13 +185,32 @@ fn write(path: &Path, text: &Secret, settings: &Settings) -> Result<(), Problem>
     let mut file = opened.map_err(|error| failed(&error))?;
     file.write_all(text.expose().as_bytes()).map_err(|error| failed(&error))?;
     file.sync_all().map_err(|error| failed(&error))?;
-    let inside = whole.canonicalize().unwrap_or(whole);
-    if inside.ancestors().skip(1).any(|folder| folder.join(".git").exists()) {
-        output::talk(&format!(
-            "warning: {} lies in a git work tree and holds keys of an administrator: do not commit it",
-            path.display()
-        ));
-    }
     output::talk(&format!("{} written, for you alone to read", path.display()));
     Ok(())
+}
+
+/// Refuses a place from which the keys of an administrator would get into a repository.
+fn keep_out_of_git(path: &Path, whole: &Path, settings: &Settings) -> Result<(), Problem> {
+    let (Some(folder), Some(name)) = (whole.parent(), whole.file_name()) else { return Ok(()) };
+    // A folder that is not there is told by who opens the file.
+    let Ok(folder) = folder.canonicalize() else { return Ok(()) };
+    let Some(exposed) = git::exposed(&folder, Path::new(name), settings) else { return Ok(()) };
+    let why = match exposed {
+        Exposed::Tracked => "the repository already tracks a file of that name",
+        Exposed::NotIgnored => {
+            "no rule of the repository ignores it, so the next `git add` would take it"
+        }
+        Exposed::Unknown(ref why) => why,
+    };
+    let mut problem = Problem::refused(format!(
+        "{} was not written: {} is in a git work tree, and keys of an administrator do not belong into a repository",
+        path.display(),
+        folder.display()
+    ));
+    problem.causes.push(why.to_owned());
+    Err(problem.hint(match exposed {
+        Exposed::Tracked => "choose a path outside of the work tree, or take it out first: git rm --cached, then a line in .gitignore",
+        Exposed::NotIgnored => "choose a path outside of the work tree, or add it to .gitignore",
+        Exposed::Unknown(_) => "choose a path outside of the work tree",
+    }))
 }

@@ -17,7 +17,7 @@ use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
-use crate::real;
+use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
 use crate::session::{known, make_plan};
 use crate::settings::Settings;
@@ -35,11 +35,11 @@ pub(crate) fn run(
         real::refuse_pace(pace)?;
         let castle = Castle::find(which, place, everywhere, settings)?;
         let access = real::access(&castle, settings)?;
-        let world = real::world(settings)?;
+        let (world, heard) = real::noted_world(settings)?;
         if !everywhere.json {
             output::talk(&real::announce(&castle));
         }
-        let look = look(&castle, &world, access, everywhere.json, settings);
+        let look = look(&castle, (&world, &heard), access, everywhere.json, settings);
         return real::runtime()?.block_on(look);
     }
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
@@ -47,13 +47,14 @@ pub(crate) fn run(
         let host = rehearsal.look()?;
         host.spawn_driver();
         let access = rehearsal.access(&host);
-        look(&rehearsal.castle, &host.world(), access, everywhere.json, settings).await
+        let seen = (&host.world(), &Heard::default());
+        look(&rehearsal.castle, seen, access, everywhere.json, settings).await
     })
 }
 
 async fn look(
     castle: &Castle,
-    world: &World,
+    (world, heard): (&World, &Heard),
     access: Access,
     json: bool,
     settings: &Settings,
@@ -61,14 +62,15 @@ async fn look(
     let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
     let records = peek.map(|p| p.records).unwrap_or_default();
     let graph = castle::graph(&castle.spec, world, access)?;
+    let outputs = Arc::<Outputs>::default();
     let surveyor = Surveyor {
         graph: &graph,
         records: &records,
-        outputs: Arc::<Outputs>::default(),
+        outputs: outputs.clone(),
         deadlines: &castle.spec.deadlines,
     };
     let survey = match castle.place {
-        Place::Real => real::patiently(surveyor.look(), castle).await,
+        Place::Real => real::patiently(surveyor.look(), heard).await,
         Place::Rehearsal => surveyor.look().await,
     };
     let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(&records))?;
@@ -77,6 +79,9 @@ async fn look(
     } else {
         castle_view::plan::text(&plan, style(settings))
     });
+    for text in outputs.take_notices() {
+        output::talk(&format!("note: {text}"));
+    }
     Ok(unseen(&graph, &survey))
 }
 

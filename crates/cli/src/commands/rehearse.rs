@@ -7,7 +7,7 @@ use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
-use crate::rehearsal::{Rehearsal, runtime};
+use crate::rehearsal::{ESCROW_FILE, Rehearsal, runtime};
 use crate::settings::Settings;
 use crate::state::{self, state_problem};
 use castle_journal::{StateError, StateRoot};
@@ -109,8 +109,15 @@ pub(crate) fn reset(
 }
 
 /// What the datacenter writes into its folder.
-const DATACENTER_FILES: &[&str] =
-    &["world.json", "world.json.new", "world.log", "castle.lock", "lock"];
+const DATACENTER_FILES: &[&str] = &[
+    "world.json",
+    "world.json.new",
+    "world.log",
+    "castle.lock",
+    ESCROW_FILE,
+    ".escrow.enc.yaml.new",
+    "lock",
+];
 /// What the journals write into the state root; folders last.
 const STATE_FILES: &[&str] = &["layers/", "run.journal", ".run.journal.new", "lock"];
 

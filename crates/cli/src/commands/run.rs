@@ -7,7 +7,7 @@ use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
-use crate::real;
+use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -38,14 +38,14 @@ fn for_real(
     real::refuse_pace(&args.pace)?;
     let castle = Castle::find(which, Place::Real, everywhere, settings)?;
     let access = real::access(&castle, settings)?;
-    let world = real::world(settings)?;
+    let (world, heard) = real::noted_world(settings)?;
     if !everywhere.json {
         output::talk(&real::announce(&castle));
     }
     let root = state::hold(&castle, settings, direction)?;
     real::runtime()?.block_on(async {
         let (json, rehearsal) = (everywhere.json, None);
-        let session = Session { settings, castle: &castle, world, access, rehearsal, json };
+        let session = Session { settings, castle: &castle, world, heard, access, rehearsal, json };
         session.run(direction, args, root).await
     })
 }
@@ -80,6 +80,7 @@ fn rehearsed(
             access: rehearsal.access(&host),
             rehearsal: Some(&host),
             json,
+            heard: Heard::default(),
         };
         let work = session.run(direction, args, root);
         let braked = async {

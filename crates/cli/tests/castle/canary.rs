@@ -1,64 +1,215 @@
-//! What the rehearsal's vault holds is found nowhere outside of the datacenter's own folder.
+//! What is secret is found nowhere: not in a file, an output or a child of castle, in no form, whatever happens.
+//!
+//! The rehearsal's own world folder is the one exception: it plays the vault. And a kubeconfig that was asked for is where
+//! it was asked for.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
-use crate::context::Context;
+use crate::context::{Context, Said};
 
-/// Every value that the invented vault was born with, and the marks of keys and certificates in their usual forms.
-fn canaries(castle: &Context) -> Vec<String> {
-    let world = std::fs::read_to_string(castle.datacenter().join("world.json")).unwrap();
-    let mut found: Vec<String> =
-        ["PRIVATE KEY-----", "LS0tLS1CRUdJTi", "trustdinfo", "BEGIN CERTIFICATE"]
-            .map(str::to_owned)
-            .to_vec();
-    for key in
-        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PROXMOX_TOKEN_SECRET"]
-    {
-        let (_, rest) = world.split_once(&format!("\"{key}\":\"")).unwrap();
-        found.push(rest.split('"').next().unwrap().to_owned());
-    }
-    found
+#[path = "canary/children.rs"]
+mod children;
+#[path = "canary/inflate.rs"]
+mod inflate;
+#[path = "canary/plant.rs"]
+mod plant;
+#[path = "canary/proof.rs"]
+mod proof;
+#[path = "canary/search.rs"]
+mod search;
+
+use children::{Seen, Watch};
+use plant::{Dice, REQUIRED};
+use search::Search;
+
+/// Where programs are.
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program in the place of `git` that writes down what it was started with, and goes on as the real one.
+const SHIM: &str = "#!/bin/sh
+for what in environ cmdline; do tr '\\0' '\\n' < /proc/$$/$what >> \"$HOME/told-to-git\"; done
+PATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"
+";
+
+/// A castle whose every secret is a canary, and all that it ever said.
+struct Story {
+    home: Context,
+    datacenter: PathBuf,
+    canaries: BTreeMap<String, Vec<u8>>,
+    /// What castle itself is given by its user.
+    environment: Vec<(&'static str, String)>,
+    said: BTreeMap<String, Vec<u8>>,
 }
 
-fn search(canaries: &[String], place: &str, text: &str) -> Vec<String> {
-    canaries
-        .iter()
-        .filter(|c| text.contains(c.as_str()))
-        .map(|c| format!("{c} in {place}"))
-        .collect()
-}
-
-fn search_folder(canaries: &[String], folder: &Path, hits: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            search_folder(canaries, &path, hits);
-        } else {
-            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-            hits.extend(search(canaries, &path.display().to_string(), &text));
+impl Story {
+    fn new(castle_file: &str, dice: &mut Dice) -> Self {
+        let home = Context::new();
+        let name = castle_file.split('"').nth(1).unwrap();
+        let datacenter = home.folder().join(format!("state/castle/rehearsal/{name}.datacenter"));
+        let mut canaries = plant::planted(&home, &datacenter, castle_file, dice);
+        home.write("bin/git", SHIM);
+        home.write("tmp/empty", "");
+        let shim = home.folder().join("bin/git");
+        std::fs::set_permissions(shim, PermissionsExt::from_mode(0o755)).unwrap();
+        let own = ["INFISICAL_CLIENT_SECRET", "SOPS_AGE_KEY", "AWS_SECRET_ACCESS_KEY"];
+        let environment = own.map(|name| (name, dice.secret(1))).to_vec();
+        canaries.extend(
+            environment.iter().map(|(key, value)| {
+                (format!("{key} of the environment"), value.clone().into_bytes())
+            }),
+        );
+        // Whatever else is made on the way is known by how it begins.
+        for mark in ["PRIVATE KEY-----", "trustdinfo", "eyJhbGciOiJIUzI1NiJ9."] {
+            canaries.insert(mark.to_owned(), mark.as_bytes().to_vec());
         }
+        Self { home, datacenter, canaries, environment, said: BTreeMap::new() }
     }
+
+    /// Runs a command, and keeps what it said.
+    fn run(&mut self, words: &[&str], code: i32) -> Said {
+        let mut command = self.home.command(words);
+        let folder = self.home.folder();
+        command.env("TMPDIR", folder.join("tmp")).envs(self.environment.iter().cloned());
+        command.env("PATH", format!("{}:{PROGRAMS}", folder.join("bin").display()));
+        command.env("INFISICAL_CLIENT_ID", "somebody").env("RUST_BACKTRACE", "full");
+        let output = command.env("RUST_LOG", "trace").output().unwrap();
+        let place = format!("{}: {}", self.said.len(), words.join(" "));
+        self.said.insert(format!("standard output of {place}"), output.stdout.clone());
+        self.said.insert(format!("standard error of {place}"), output.stderr.clone());
+        Said::of(&output).ends(code)
+    }
+
+    /// Where canaries are, anywhere but in the datacenter and in what was asked for.
+    fn hits(&self, seen: &Seen, asked_for: &[&str]) -> BTreeSet<String> {
+        let search = Search::new(&self.canaries);
+        let mut excepted: Vec<PathBuf> =
+            asked_for.iter().map(|name| self.home.folder().join(name)).collect();
+        excepted.push(self.datacenter.clone());
+        let mut hits = search.hits_below(self.home.folder(), &excepted);
+        for (place, text) in &self.said {
+            hits.extend(search.hits(place, text));
+        }
+        for ((process, what), bytes) in seen {
+            hits.extend(search.hits(&format!("{what} of process {process}"), bytes));
+        }
+        hits
+    }
+}
+
+/// Does something while somebody watches all children.
+fn watched(act: impl FnOnce()) -> Seen {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watch = Watch::begin(scope, &over);
+        // A failure must end the watch too, else nobody would ever hear of it.
+        let failed = catch_unwind(AssertUnwindSafe(act)).err();
+        let seen = watch.end();
+        if let Some(failed) = failed {
+            resume_unwind(failed);
+        }
+        seen
+    })
 }
 
 #[test]
-fn secrets_stay_in_memory() {
-    let castle = Context::new();
-    let said = [
-        castle.run(&["up", "--json"]).ends(0),
-        castle.run(&["up"]).ends(0),
-        castle.run(&["plan"]).ends(0),
-        castle.run(&["status", "--json"]).ends(0),
-    ];
-    let canaries = canaries(&castle);
-    assert_eq!(canaries.len(), 8);
-    let mut hits = Vec::new();
-    for said in &said {
-        hits.extend(search(&canaries, "standard output", &said.out));
-        hits.extend(search(&canaries, "standard error", &said.err));
+fn a_whole_life_leaves_no_secret_behind() {
+    let mut dice = Dice::thrown();
+    let seed = dice.seed();
+    let mut story = Story::new(&plant::castle_file("blue", ""), &mut dice);
+    assert!(story.canaries.len() > REQUIRED, "{:?}", story.canaries.keys());
+    story.home.write("project/.gitignore", "*.kube\n");
+    let seen = watched(|| {
+        story.run(&["check"], 0);
+        story.run(&["rehearse", "plan", "--json"], 0);
+        story.run(&["rehearse", "up", "--json"], 0);
+        let made = plant::escrowed(&story.datacenter);
+        assert!(made.len() >= 14, "{:?}", made.keys());
+        story.canaries.extend(made);
+        story.run(&["rehearse", "up"], 0);
+        for words in [&["status"][..], &["status", "--json"], &["plan"], &["inventory", "--json"]] {
+            story.run(&[&["rehearse"], words].concat(), 0);
+        }
+        story.run(&["rehearse", "machineconfig", "cp-01"], 0);
+        assert!(
+            std::process::Command::new("git")
+                .args(["init", "--quiet"])
+                .current_dir(story.home.folder().join("project"))
+                .status()
+                .unwrap()
+                .success()
+        );
+        story.run(&["rehearse", "kubeconfig", "--out", "project/a.kube"], 0);
+        story.run(&["rehearse", "kubeconfig", "--out", "project/refused"], 3);
+        story.run(&["rehearse", "talosconfig", "--out", "talos"], 0);
+        let said = story.run(&["rehearse", "talosconfig"], 0);
+        story.said.retain(|_, text| *text != said.out.as_bytes());
+        story.run(&["rehearse", "down", "--yes"], 0);
+    });
+    // What was asked for is where it was asked for, and there alone.
+    for asked in ["project/a.kube", "talos"] {
+        let text = std::fs::read_to_string(story.home.folder().join(asked)).unwrap();
+        let keys = plant::keys_in(asked, &text);
+        assert_eq!(keys.len(), 2, "{asked}");
+        story.canaries.extend(keys);
     }
-    search_folder(&canaries, &castle.state(), &mut hits);
-    assert_eq!(hits, Vec::<String>::new());
-    // The search can find: the datacenter plays the vault, so there they are.
-    search_folder(&canaries, &castle.datacenter(), &mut hits);
-    assert!(hits.len() >= canaries.len() / 2, "{hits:?}");
+    let asked = ["project/a.kube", "talos"];
+    assert_eq!(story.hits(&seen, &asked), [].into(), "CASTLE_CANARY_SEED={seed} meets it again");
+    let told = std::fs::read_to_string(story.home.folder().join("told-to-git")).unwrap();
+    assert!(told.contains("HOME=") && told.contains("check-ignore"), "{told}");
+    assert!(seen.keys().any(|(_, what)| *what == "cmdline"), "nobody watched");
+
+    // It would have been found: in the files that were asked for, in the vault, and where somebody lets one slip.
+    let there = story.hits(&seen, &[]);
+    assert!(asked.iter().all(|name| there.iter().any(|hit| hit.contains(name))), "{there:?}");
+    let vault = Search::new(&story.canaries).hits_below(&story.datacenter, &[]);
+    assert!(vault.len() >= REQUIRED, "{vault:?}");
+    let secret = &story.canaries["CANARY_01"];
+    let leak = format!("{}/state/castle/rehearsal/blue/layers/leak", story.home.folder().display());
+    std::fs::write(&leak, proof::stored(secret)).unwrap();
+    let hits = story.hits(&seen, &asked);
+    assert!(!hits.is_empty(), "a leak on purpose was not found, seed {seed}");
+    assert!(hits.iter().all(|hit| hit.contains("CANARY_01") && hit.contains(&leak)), "{hits:?}");
+}
+
+#[test]
+fn a_failing_run_tells_no_secret() {
+    let mut dice = Dice::thrown();
+    let seed = dice.seed();
+    let file = plant::castle_file("one-and-one", "");
+    let mut story = Story::new(&file, &mut dice);
+    let right = String::from_utf8(story.canaries["PROXMOX_TOKEN_SECRET"].clone()).unwrap();
+    let (wrong, no_token) = (dice.secret(8), dice.secret(5));
+    story.canaries.insert("a wrong token".to_owned(), wrong.clone().into_bytes());
+    story.canaries.insert("what is no token".to_owned(), no_token.clone().into_bytes());
+    let put = |story: &Story, token: &str| {
+        plant::change_vault(&story.datacenter, |key, value| {
+            if key == "PROXMOX_TOKEN_SECRET" {
+                token.clone_into(value);
+            }
+        });
+    };
+    let seen = watched(|| {
+        for bad in [&no_token, &wrong] {
+            put(&story, bad);
+            story.run(&["rehearse", "up", "--json"], 1);
+            story.run(&["rehearse", "up"], 1);
+        }
+        put(&story, &right);
+        story.home.write("castle.hcl", &plant::castle_file("one-and-one", "boot = \"1s\""));
+        story.run(&["rehearse", "up", "--json"], 1);
+        story.run(&["rehearse", "status"], 0);
+        story.canaries.extend(plant::escrowed(&story.datacenter));
+        story.run(&["rehearse", "down", "--yes"], 0);
+        // Nobody is there, and castle has the credentials of its user in hand.
+        let nobody = plant::castle_file("one-and-one", "secrets = \"1s\"");
+        let nobody = nobody.replacen("https://eu.infisical.com", "https://127.0.0.1:1", 1);
+        story.home.write("castle.hcl", &nobody);
+        story.run(&["up"], 1);
+        story.run(&["kubeconfig"], 1);
+    });
+    assert_eq!(story.hits(&seen, &[]), [].into(), "CASTLE_CANARY_SEED={seed} meets it again");
 }

@@ -1,14 +1,17 @@
 //! What people are given: configs for other programs, and the lock.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use crate::context::{Context, example};
+use crate::context::{Context, Said, example};
 
 /// The escrowed Talos secrets, found in the datacenter's own vault.
 fn bundle(castle: &Context) -> String {
     fn find(value: &serde_json::Value) -> Option<String> {
         match value {
-            serde_json::Value::String(text) if text.starts_with("# castle blue ") => {
+            serde_json::Value::String(text)
+                if text.starts_with("# castle blue ") && text.contains("\ntrustdinfo:") =>
+            {
                 Some(text.clone())
             }
             serde_json::Value::Array(list) => list.iter().find_map(find),
@@ -48,9 +51,69 @@ fn the_ways_in_are_made_from_what_is_escrowed() {
     let again = castle.run(&["kubeconfig", "--out", "kube"]).ends(1);
     assert!(again.err.contains("remove it first"), "{}", again.err);
     assert_eq!(std::fs::read_to_string(castle.folder().join("kube")).unwrap(), kube);
-    castle.write("repository/.git/HEAD", "");
-    let said = castle.run(&["kubeconfig", "--out", "repository/kube"]).ends(0);
-    assert!(said.err.contains("lies in a git work tree"), "{}", said.err);
+}
+
+/// Runs git as a user would, without any rules of the one who runs the tests.
+fn git(castle: &Context, words: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(words).env("HOME", castle.folder()).env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = git.current_dir(castle.folder().join("project")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn keys_are_not_written_where_git_would_take_them() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    // Whatever the environment says of repositories is about somebody else's.
+    let out = |path: &str| {
+        let mut command = castle.command(&["kubeconfig", "--out", path]);
+        let way = std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap();
+        Said::of(&command.env("PATH", way).env("GIT_DIR", "nowhere").output().unwrap())
+    };
+    let there = |path: &str| castle.folder().join(path).exists();
+    castle.write("project/.gitignore", "/keys/\n*.kube\n!shown.kube\n");
+    castle.write("project/keys/old", "tracked by force");
+    castle.write("project/inner/readme", "");
+    git(&castle, &["init", "--quiet"]);
+    git(&castle, &["add", "--force", "keys/old"]);
+    std::fs::remove_file(castle.folder().join("project/keys/old")).unwrap();
+
+    for ignored in ["project/keys/new", "project/blue.kube", "project/inner/blue.kube"] {
+        out(ignored).ends(0);
+        assert!(there(ignored), "{ignored}");
+    }
+    // Names that would be patterns or options are names all the same.
+    for name in ["kube", "inner/kube", "shown.kube", ":(top)x", "*.kubeconfig", "--quiet"] {
+        let path = format!("project/{name}");
+        let said = out(&path).ends(3);
+        assert!(said.err.contains("no rule of the repository ignores it"), "{}", said.err);
+        assert!(said.err.contains("hint: choose a path outside"), "{}", said.err);
+        assert!(!there(&path), "{path}");
+    }
+    let said = out("project/keys/old").ends(3);
+    assert!(said.err.contains("already tracks") && said.err.contains("git rm --cached"));
+    assert!(!there("project/keys/old"));
+    // By a link from outside it is the same place; through `..` it is outside.
+    std::os::unix::fs::symlink(castle.folder().join("project"), castle.folder().join("link"))
+        .unwrap();
+    out("link/kube").ends(3);
+    out("project/../kube").ends(0);
+    // A work tree that is linked to its repository by a file is one too.
+    git(&castle, &["init", "--quiet", "--separate-git-dir", "../elsewhere", "../linked"]);
+    out("linked/kube").ends(3);
+    // Without git nobody can say.
+    let said = castle.command(&["kubeconfig", "--out", "project/no.kube"]);
+    let said = { said }.env("PATH", castle.folder()).output().unwrap();
+    let said = Said::of(&said).ends(3);
+    assert!(
+        said.err.contains("`git`, which knows what is ignored there, was not found"),
+        "{}",
+        said.err
+    );
+    castle.write("broken/.git/HEAD", "");
+    let said = out("broken/kube").ends(3);
+    assert!(said.err.contains("`git check-ignore` ended with exit status: 128"), "{}", said.err);
 }
 
 #[test]

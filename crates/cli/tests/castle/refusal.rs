@@ -14,6 +14,16 @@ fn down_needs_a_yes_where_nobody_can_be_asked() {
 }
 
 #[test]
+fn json_is_refused_where_there_is_none() {
+    let castle = Context::new();
+    for command in [&["talosconfig"][..], &["rehearse", "kubeconfig"], &["lock", "--images"]] {
+        let said = castle.run(&[command, &["--json"]].concat()).ends(2);
+        assert!(said.err.contains("has no answer in JSON"), "{command:?}: {}", said.err);
+        assert_eq!(said.out, "", "{command:?}");
+    }
+}
+
+#[test]
 fn the_state_root_must_lie_outside_any_git_work_tree() {
     let castle = Context::new();
     std::fs::create_dir_all(castle.folder().join("repository/.git")).unwrap();

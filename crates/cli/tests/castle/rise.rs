@@ -31,7 +31,9 @@ fn the_example_rises_stays_and_goes_without_a_trace() {
     for kind in ["guests", "volumes", "files", "running_tasks"] {
         assert_eq!(left["proxmox"][kind], serde_json::json!([]), "{left}");
     }
-    assert!(!left["secrets"].to_string().contains("TALOS_SECRETS_BUNDLE"), "{left}");
+    for key in ["TALOS_SECRETS_BUNDLE", "KUBECONFIG_CONTENT", "TALOSCONFIG_CONTENT"] {
+        assert!(!left["secrets"].to_string().contains(key), "{left}");
+    }
     assert_eq!(castle.run(&["down", "--yes"]).ends(0).changes(), 0, "twice in a row is fine");
 
     let reborn = castle.run(&["up"]).ends(0);
@@ -63,7 +65,7 @@ fn a_machine_that_the_castle_file_no_longer_names_is_told_and_goes_with_the_rest
 
 #[test]
 fn other_topologies_rise_too() {
-    for (name, machines) in [("one-and-one", 2), ("one-and-two", 3)] {
+    for (name, machines) in [("one-and-one", 2), ("one-and-two", 3), ("sops", 2)] {
         let castle = Context::new();
         castle.write("castle.hcl", &example(name));
         let up = castle.run(&["rehearse", "up"]).ends(0);

@@ -1,9 +1,8 @@
 //! The mark of ownership on our objects, and the digest by which unchanged ones are left alone.
 
-use castle_model::{CastleName, Incarnation, LayerName};
+use castle_model::{CastleName, DigestKey, Incarnation, LayerName};
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::object::Object;
 
@@ -13,7 +12,8 @@ pub const CASTLE: &str = "castle.dev/castle";
 pub const LAYER: &str = "castle.dev/layer";
 /// The label that names the incarnation.
 pub const INCARNATION: &str = "castle.dev/incarnation";
-/// The annotation that holds the digest of what we applied.
+/// The annotation that holds the digest of what we applied. It is keyed: whoever may read the metadata of a Secret must
+/// not be able to try out values against it.
 pub const DIGEST: &str = "castle.dev/digest";
 
 /// Whose an object is.
@@ -25,6 +25,8 @@ pub struct Mark {
     pub layer: LayerName,
     /// The incarnation of the castle.
     pub incarnation: Incarnation,
+    /// The key of the digests.
+    pub key: DigestKey,
 }
 
 /// How an object that is there stands to the one that we want.
@@ -46,7 +48,7 @@ impl Mark {
         object.put("labels", INCARNATION, &self.incarnation.to_string());
         // The entry is there before the digest is taken, so that marking twice gives the same.
         object.put("annotations", DIGEST, "");
-        let digest = digest(object);
+        let digest = self.digest(object);
         object.put("annotations", DIGEST, &digest);
     }
 
@@ -65,14 +67,13 @@ impl Mark {
             Some(_) => Standing::Differs,
         }
     }
-}
 
-/// SHA-256 over the object with its keys sorted, without a digest that it may carry already.
-#[must_use]
-pub fn digest(object: &Object) -> String {
-    let mut text = Vec::new();
-    write_sorted(&mut text, object.value());
-    hex::encode(Sha256::digest(&text))
+    /// The digest of an object with its keys sorted, without a digest that it may carry already.
+    fn digest(&self, object: &Object) -> String {
+        let mut text = Vec::new();
+        write_sorted(&mut text, object.value());
+        self.key.of(&text)
+    }
 }
 
 fn write_sorted(text: &mut Vec<u8>, value: &Value) {
@@ -121,6 +122,7 @@ fn owner(object: &Object) -> String {
 
 #[cfg(test)]
 mod tests {
+    use castle_model::Secret;
     use serde_json::json;
 
     use super::*;
@@ -130,7 +132,12 @@ mod tests {
             castle: "blue".parse().unwrap(),
             layer: "networking".parse().unwrap(),
             incarnation: Incarnation::from_bytes([1; 8]),
+            key: key("one life"),
         }
+    }
+
+    fn key(secret: &str) -> DigestKey {
+        DigestKey::derived(&Secret::new(secret), "objects")
     }
 
     fn config_map(data: &Value) -> Object {
@@ -144,6 +151,7 @@ mod tests {
     fn the_digest_sees_values_but_not_the_order_of_keys() {
         let one = config_map(&json!({"a": "1", "b": "2"}));
         let turned = config_map(&json!({"b": "2", "a": "1"}));
+        let digest = |object: &Object| mark().digest(object);
         assert_eq!(digest(&one), digest(&turned));
         assert_ne!(digest(&one), digest(&config_map(&json!({"a": "1", "b": "3"}))));
         let mut marked = one.clone();
@@ -155,6 +163,27 @@ mod tests {
             Some(first.as_str()),
             "marking twice changes nothing"
         );
+    }
+
+    #[test]
+    fn a_changed_secret_is_noticed_and_can_not_be_guessed() {
+        let secret = |token: &str| {
+            let object = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "b"}, "stringData": {"token": token},
+            });
+            Object::new(object).unwrap()
+        };
+        let marked = |mark: &Mark, token| {
+            let mut object = secret(token);
+            mark.put_on(&mut object);
+            object
+        };
+        let (one, there) = (mark(), marked(&mark(), "1234"));
+        assert_eq!(one.compare(&marked(&one, "1234"), &there), Standing::Same);
+        assert_eq!(one.compare(&marked(&one, "1235"), &there), Standing::Differs);
+        // Without the key of this life the right guess looks as wrong as any other.
+        let guess = marked(&Mark { key: key("another life"), ..one }, "1234");
+        assert_ne!(guess.annotation(DIGEST), there.annotation(DIGEST));
     }
 
     #[test]

@@ -95,6 +95,15 @@ impl Storage {
 #[derive(Deserialize)]
 struct Inherited(#[serde(deserialize_with = "lenient::flag")] bool);
 
+/// A network that a guest's card can be put into.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bridge {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a vnet of a zone of the cluster, and not a bridge of the node's own.
+    pub is_vnet: bool,
+}
+
 #[derive(Deserialize)]
 struct Interface {
     iface: String,
@@ -156,19 +165,35 @@ impl Proxmox {
         Ok(found)
     }
 
-    /// The names of a node's bridges.
+    /// The bridges of a node that the token may use or see, by name.
     ///
     /// # Errors
     /// If Proxmox does not answer.
-    pub async fn bridges(&self, node: &str) -> Result<Vec<String>, ProxmoxError> {
+    pub async fn bridges(&self, node: &str) -> Result<Vec<Bridge>, ProxmoxError> {
         let path = format!("/nodes/{}/network", segment(node));
         let found: Vec<Interface> = self.get(&path, &[("type", "any_bridge".to_owned())]).await?;
         let is_bridge = |i: &Interface| {
             i.r#type.is_empty() || i.r#type.to_lowercase().contains("bridge") || i.r#type == "vnet"
         };
-        let mut names: Vec<String> = found.into_iter().filter(is_bridge).map(|i| i.iface).collect();
-        names.sort();
-        Ok(names)
+        let named = |i: Interface| Bridge { is_vnet: i.r#type == "vnet", name: i.iface };
+        let mut bridges: Vec<Bridge> = found.into_iter().filter(is_bridge).map(named).collect();
+        bridges.sort();
+        Ok(bridges)
+    }
+
+    /// What the token may wherever an ACL names a path, and whether it may so below the path, too.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn all_privileges(
+        &self,
+    ) -> Result<BTreeMap<String, BTreeMap<String, bool>>, ProxmoxError> {
+        let found: BTreeMap<String, BTreeMap<String, Inherited>> =
+            self.get("/access/permissions", &[]).await?;
+        let plain = |held: BTreeMap<String, Inherited>| {
+            held.into_iter().map(|(name, below)| (name, below.0)).collect()
+        };
+        Ok(found.into_iter().map(|(path, held)| (path, plain(held))).collect())
     }
 
     /// What the token may at a path, everything that it inherits included, and whether it may so below the path, too.

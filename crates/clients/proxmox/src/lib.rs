@@ -15,6 +15,6 @@ pub mod task;
 
 pub use client::{Proxmox, ProxmoxError, Token};
 pub use guest::{Config, Guest, GuestKind};
-pub use host::{HostStatus, NodeEntry, Storage};
+pub use host::{Bridge, HostStatus, NodeEntry, Storage};
 pub use image::{Download, Volume};
 pub use task::{TaskStatus, Upid};

@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use castle_model::Secret;
+use castle_model::{DigestKey, Secret};
 use castle_wire::{Clock, Entropy};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use zeroize::Zeroize;
 
 use crate::authority::{Authority, KeyError, KeyKind, rsa_pem};
 
@@ -85,6 +86,12 @@ impl Bundle {
         })
     }
 
+    /// The key of digests for a purpose. It lives as long as the cluster, and no worker has what it is derived from.
+    #[must_use]
+    pub fn digest_key(&self, purpose: &str) -> DigestKey {
+        DigestKey::derived(&self.secretbox, purpose)
+    }
+
     /// Writes the bundle as `talosctl gen secrets` does.
     ///
     /// # Panics
@@ -96,7 +103,7 @@ impl Bundle {
             key: STANDARD.encode(authority.key.expose()),
         };
         let text = |secret: &Secret| secret.expose().to_owned();
-        let shape = Shape {
+        let mut shape = Shape {
             cluster: ClusterShape {
                 id: self.cluster_id.clone(),
                 secret: text(&self.cluster_secret),
@@ -114,7 +121,9 @@ impl Bundle {
                 os: pair(&self.os),
             },
         };
-        Secret::new(yaml_serde::to_string(&shape).expect("plain text becomes YAML"))
+        let text = Secret::new(yaml_serde::to_string(&shape).expect("plain text becomes YAML"));
+        shape.zeroize();
+        text
     }
 
     /// Reads a bundle written by [`Bundle::to_yaml`] or by talosctl.
@@ -227,7 +236,7 @@ fn read_pem(field: &'static str, text: &str, label: &str) -> Result<String, Bund
         .ok_or(BundleError::Field { field, problem: "not PEM in base64" })
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct Shape {
     cluster: ClusterShape,
     secrets: SecretsShape,
@@ -235,24 +244,24 @@ struct Shape {
     certs: CertsShape,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct ClusterShape {
     id: String,
     secret: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct SecretsShape {
     bootstraptoken: String,
     secretboxencryptionsecret: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct TrustdShape {
     token: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct CertsShape {
     etcd: Pair,
     k8s: Pair,
@@ -261,13 +270,13 @@ struct CertsShape {
     os: Pair,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct Pair {
     crt: String,
     key: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Zeroize)]
 struct KeyShape {
     key: String,
 }
@@ -282,6 +291,15 @@ mod tests {
 
     fn bundle() -> Bundle {
         Bundle::generate(&TestEntropy::new(7), &FixedClock).unwrap()
+    }
+
+    #[test]
+    fn one_life_has_one_key_for_its_digests() {
+        let (one, other) = (bundle(), Bundle::generate(&TestEntropy::new(8), &FixedClock).unwrap());
+        let again = Bundle::from_yaml(&one.to_yaml()).unwrap();
+        let digest = |bundle: &Bundle| bundle.digest_key("test").of("the same text");
+        assert_eq!(digest(&one), digest(&again));
+        assert_ne!(digest(&one), digest(&other));
     }
 
     #[test]

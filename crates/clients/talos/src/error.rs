@@ -4,12 +4,16 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use castle_model::{Class, Failure};
-use castle_wire::connector::End;
+use castle_wire::connector::{End, HandshakeError};
 use castle_wire::failure::chain;
 use castle_wire::{ConnectError, TlsError};
+use rustls::AlertDescription;
 use thiserror::Error;
 
 use crate::catalogue;
+
+/// What to do where certificates are refused for their dates.
+const CLOCKS: &str = "compare the machine's clock with this computer's (`date -u`): the machine takes its time from the servers in `ntp`";
 
 /// Why a call to a machine did not succeed.
 #[derive(Debug, Error)]
@@ -80,6 +84,9 @@ impl TalosError {
     /// Decides whether the same call may be tried again, with a hint where one is known.
     #[must_use]
     pub fn class(&self) -> (Class, Option<String>) {
+        if self.is_untimely() {
+            return (Class::Transient, Some(CLOCKS.to_owned()));
+        }
         match self {
             Self::Tls { .. } => (Class::Invalid, None),
             Self::Connect { source, .. } => (source.class(), source.hint()),
@@ -99,6 +106,21 @@ impl TalosError {
         let mut failure = Failure::new(class, what, chain(self));
         failure.hint = hint;
         failure
+    }
+
+    /// Whether machine and caller do not agree what time it is, so that one refuses the other's certificate. A machine
+    /// that has just booted finds the time by itself.
+    #[must_use]
+    pub fn is_untimely(&self) -> bool {
+        match self {
+            Self::Connect { source, .. } => {
+                source.handshake().is_some_and(HandshakeError::is_untimely)
+            }
+            Self::Refused { ended: Some(End::Alert(alert)), .. } => {
+                *alert == AlertDescription::CertificateExpired
+            }
+            _ => false,
+        }
     }
 
     /// Whether the machine says that what was asked for is there already.

@@ -5,10 +5,13 @@ use std::net::Ipv4Addr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use castle_model::Secret;
+use castle_model::time::Moment;
 use serde::Deserialize;
 use thiserror::Error;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::access::{KubeAccess, TalosAccess};
+use crate::authority::decode;
 
 /// Why a file cannot be used. It never quotes the file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -18,6 +21,23 @@ pub struct HandoutError {
     pub file: &'static str,
     /// What is wrong with it.
     pub problem: &'static str,
+}
+
+/// From when until when a certificate is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// Not before this.
+    pub from: Moment,
+    /// Not after this.
+    pub until: Moment,
+}
+
+impl Validity {
+    /// Whether it is valid, and will be for at least a third of its whole life: who finds it in a drawer can use it.
+    #[must_use]
+    pub fn is_fresh(&self, now: Moment) -> bool {
+        self.from <= now && self.until.since(now) >= self.until.since(self.from) / 3
+    }
 }
 
 #[derive(Deserialize)]
@@ -92,6 +112,14 @@ impl TalosAccess {
         };
         Ok((access, context.endpoints.clone()))
     }
+
+    /// From when until when the administrator's certificate is valid.
+    ///
+    /// # Errors
+    /// If it is not a certificate.
+    pub fn validity(&self) -> Result<Validity, HandoutError> {
+        validity("talosconfig", &self.certificate)
+    }
 }
 
 impl KubeAccess {
@@ -117,6 +145,14 @@ impl KubeAccess {
             key: Secret::new(decoded(file, &user.client_key_data)?),
         })
     }
+
+    /// From when until when the administrator's certificate is valid.
+    ///
+    /// # Errors
+    /// If it is not a certificate.
+    pub fn validity(&self) -> Result<Validity, HandoutError> {
+        validity("kubeconfig", &self.certificate)
+    }
 }
 
 fn part<'a, T>(parts: &'a [Named<T>], name: &str) -> Option<&'a T> {
@@ -128,6 +164,18 @@ fn decoded(file: &'static str, text: &str) -> Result<String, HandoutError> {
         HandoutError { file, problem: "one of its certificates or keys is not base64 text" };
     let bytes = STANDARD.decode(text).map_err(|_| wrong.clone())?;
     String::from_utf8(bytes).map_err(|_| wrong)
+}
+
+fn validity(file: &'static str, certificate: &str) -> Result<Validity, HandoutError> {
+    let wrong = || HandoutError { file, problem: "its certificate can not be read" };
+    let der = decode(file, certificate).map_err(|_| wrong())?;
+    let (_, certificate) = X509Certificate::from_der(&der).map_err(|_| wrong())?;
+    let moment = |seconds: i64| Moment(u64::try_from(seconds).unwrap_or(0).saturating_mul(1000));
+    let validity = certificate.validity();
+    Ok(Validity {
+        from: moment(validity.not_before.timestamp()),
+        until: moment(validity.not_after.timestamp()),
+    })
 }
 
 #[cfg(test)]
@@ -147,6 +195,31 @@ mod tests {
         let (read, endpoints) = TalosAccess::from_talosconfig(&talos.talosconfig(&spec)).unwrap();
         assert_eq!(read, talos);
         assert_eq!(endpoints, [spec.nodes[0].address]);
+    }
+
+    #[test]
+    fn a_certificate_is_fresh_until_a_third_of_its_life_is_left() {
+        let entropy = TestEntropy::new(3);
+        let bundle = Bundle::generate(&entropy, &FixedClock).unwrap();
+        let kube = KubeAccess::issue(&spec(), &bundle, &entropy, &FixedClock).unwrap();
+        let talos = TalosAccess::issue(&bundle, &entropy, &FixedClock).unwrap();
+        let valid = kube.validity().unwrap();
+        assert_eq!(talos.validity(), Ok(valid));
+        let now = castle_wire::Clock::now(&FixedClock);
+        assert_eq!(
+            (now.since(valid.from), valid.until.since(valid.from)),
+            (300_000, 31_536_000_000)
+        );
+        let last = Moment(valid.until.0 - 31_536_000_000 / 3);
+        let after = |moment: Moment| Moment(moment.0 + 1);
+        let told: Vec<bool> =
+            [Moment(valid.from.0 - 1), valid.from, last, after(last), after(valid.until)]
+                .map(|moment| valid.is_fresh(moment))
+                .to_vec();
+        assert_eq!(told, [false, true, true, false, false]);
+        let broken = KubeAccess { certificate: "hunter2".to_owned(), ..kube };
+        let error = broken.validity().unwrap_err().to_string();
+        assert_eq!(error, "the kubeconfig cannot be used: its certificate can not be read");
     }
 
     #[test]

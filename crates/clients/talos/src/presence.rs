@@ -20,6 +20,12 @@ pub enum Presence {
     Maintenance(Talos),
     /// A machine of our cluster: both sides have proven who they are.
     Ours(Talos),
+    /// A machine of our cluster that does not agree with us what time it is: one side takes the other's certificate
+    /// for over, or for not begun.
+    Untimely {
+        /// What was seen.
+        why: String,
+    },
     /// A machine with a config of another cluster.
     Foreign {
         /// What was seen.
@@ -41,6 +47,7 @@ impl Presence {
         if let Some(entry) = entry {
             match secure(world, address, entry).await {
                 Ok(talos) => return Self::Ours(talos),
+                Err(error) if error.is_untimely() => return Self::Untimely { why: dates(&error) },
                 // Whoever answered showed a certificate of another authority: a machine in maintenance mode does, too.
                 Err(error) if is_stranger(&error) => {}
                 Err(error) => return Self::Silent { why: words(&error) },
@@ -71,6 +78,16 @@ fn is_stranger(error: &TalosError) -> bool {
     match error {
         TalosError::Connect { source: ConnectError::Tls { .. }, .. } => true,
         other => other.class().0 == Class::Denied,
+    }
+}
+
+fn dates(error: &TalosError) -> String {
+    match error {
+        // Ours begin some minutes before they are made, and it has proven to be of our cluster.
+        TalosError::Refused { address, .. } => format!(
+            "machine {address} takes our certificate, which is new, for not valid: its clock is behind ours, or ours ahead of it"
+        ),
+        other => words(other),
     }
 }
 

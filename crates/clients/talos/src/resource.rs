@@ -85,6 +85,12 @@ pub struct Unmet {
 }
 
 impl MachineStatus {
+    /// Whether the machine does not wait for the right time.
+    #[must_use]
+    pub fn is_in_sync(&self) -> bool {
+        self.status.unmet_conditions.iter().all(|unmet| unmet.name != "time")
+    }
+
     /// The stage, and what is missing, in one line.
     #[must_use]
     pub fn words(&self) -> String {

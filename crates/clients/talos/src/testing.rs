@@ -46,8 +46,10 @@ impl Entropy for TestEntropy {
 pub(crate) fn spec() -> castle_model::Spec {
     serde_json::from_value(serde_json::json!({
         "name": "blue", "talos": "1.13.9", "kubernetes": "1.36.3",
-        "secrets": { "host": "https://eu.infisical.com", "project": "p", "environment": "dev",
-            "path": "/", "require": [], "escrow": "remove" },
+        "secrets": {
+            "sources": [{ "kind": "infisical", "host": "https://eu.infisical.com", "trust": "system", "project": "p",
+                "environment": "dev", "path": "/" }],
+            "require": [], "shapes": {}, "escrow": { "place": "infisical", "after_down": "remove" } },
         "platform": { "kind": "proxmox", "endpoint": "https://pve.lan:8006", "trust": "system",
             "token": { "parts": { "id": "I", "secret": "S" } }, "node": "pve", "storage": "local-lvm", "image_storage": "local",
             "bridge": "vmbr0", "vmids": [421, 432], "extensions": ["siderolabs/iscsi-tools"] },

@@ -119,9 +119,11 @@ pub(super) const ESCROW: Block = Block {
     keyword: "escrow",
     label: Label::None,
     times: Times::AtMostOnce,
-    doc: "Where the secrets are kept that the castle makes and could not make again: the bundle of Talos secrets, and the \
-          kubeconfig and talosconfig made from it. Left out, they are kept in the folder of the first `secrets \
-          \"infisical\"`; where there is none, `file` is required.",
+    doc: "Where the secrets are kept that the castle makes: the bundle of Talos secrets (`TALOS_SECRETS_BUNDLE`), which \
+          could not be made again, before the first machine gets its config; the kubeconfig (`KUBECONFIG_CONTENT`) and the \
+          talosconfig (`TALOSCONFIG_CONTENT`) once they have opened the castle. Each begins with a line that names the \
+          castle and its life; one that names another castle is never overwritten. Left out, they are kept in the folder of \
+          the first `secrets \"infisical\"`; where there is none, `file` is required.",
     attributes: &[
         optional(
             "file",
@@ -142,7 +144,9 @@ pub(super) const ESCROW: Block = Block {
             Kind::Choice(&["remove", "keep"]),
             Presence::Default("\"remove\""),
             "\"keep\"",
-            "What `castle down` does with them: `\"remove\"` once no machine of the castle is left, or `\"keep\"`.",
+            "What `castle down` does with them. By default all three are removed once no machine of the castle is left: they \
+             open nothing any more. With `\"keep\"` they stay, which needs no right to delete, and the next birth overwrites \
+             them.",
         ),
     ],
     open: None,

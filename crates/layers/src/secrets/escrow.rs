@@ -9,12 +9,14 @@ use async_trait::async_trait;
 use castle_engine::{Acted, Context, Key, Step};
 use castle_model::spec::PlatformSpec;
 use castle_model::{Change, Class, Failure, Incarnation, Observed, Secret, Verb};
-use castle_platforms::escrow::{BUNDLE_KEY, Escrow as Keepers};
+use castle_platforms::escrow::{BUNDLE_KEY, Escrow as Keepers, KUBECONFIG_KEY};
 use castle_platforms::handed::{LIFE, Life, escrowed_incarnation};
 use castle_platforms::machines;
 use castle_platforms::proxmox::inventory::INVENTORY;
+use castle_platforms::ways::{Standing, Way};
 
 use super::Vault;
+use super::source::Values;
 
 /// The life that this run has begun and not yet proven to be kept, so that a second try keeps the same one.
 const DRAFT: Key<Life> = Key::new("secrets/draft");
@@ -69,16 +71,24 @@ impl Escrow {
         self.keeper().map(|keeper| keeper.0.place()).unwrap_or_default()
     }
 
-    fn lost(&self, alive: &Incarnation, kept: Option<&Incarnation>) -> Failure {
+    /// What can still be done for machines whose Talos secrets are gone.
+    fn lost(&self, alive: &Incarnation, kept: Option<&Incarnation>, entries: &Values) -> Failure {
         let there =
             kept.map_or("nothing".to_owned(), |life| format!("the secrets of the life {life}"));
+        let same_life = |text: &&Secret| {
+            escrowed_incarnation(&self.0.spec.name, text).is_ok_and(|life| life == *alive)
+        };
+        let way_in = match entries.get(KUBECONFIG_KEY).filter(same_life) {
+            Some(_) => format!("{KUBECONFIG_KEY} there still opens the cluster until it expires: save its data by that"),
+            None => "any kubeconfig of that life still opens the cluster until it expires: save its data by that".to_owned(),
+        };
         Failure::new(
             Class::Gone,
             format!("find the Talos secrets of the life {alive}"),
             format!("machines of that life exist, but {BUNDLE_KEY} holds {there}"),
         )
         .evidence(self.place())
-        .hint("put an earlier version of the entry back; without it those machines can not be managed, only removed by `castle down`")
+        .hint(format!("put an earlier version of the entry back (Infisical and Git both keep some). Without it those machines can not be managed any more; {way_in}, then `castle down` removes them and `castle up` begins a new life"))
     }
 
     /// A life that somebody else has begun since this run looked is not written over: there are never two.
@@ -99,6 +109,28 @@ impl Escrow {
         .hint("somebody else raises this castle too: let one of you finish, then run `up` again"))
     }
 
+    /// The ways in of somebody else would be in the way once the castle stands: better to know before it is made.
+    fn refuse_foreign_ways(&self, entries: &Values) -> Result<(), Failure> {
+        for way in Way::ALL {
+            let vault = &self.0;
+            let standing = way.judge(&vault.spec, None, &vault.world, entries.get(way.key()));
+            if let Standing::Foreign { why } = standing {
+                return Err(way.conflict(&self.place(), &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of this castle, of whatever life: those that nobody needs sooner go first, the bundle goes last.
+    fn ours(&self, entries: &Values) -> Vec<(&'static str, Incarnation)> {
+        let keys = Way::ALL.map(Way::key).into_iter().chain([BUNDLE_KEY]);
+        let life = |key: &'static str| {
+            let text = entries.get(key)?;
+            Some((key, escrowed_incarnation(&self.0.spec.name, text).ok()?))
+        };
+        keys.filter_map(life).collect()
+    }
+
     fn proof(&self, life: &Life) -> String {
         format!("life {}, kept as {BUNDLE_KEY} in {}", life.incarnation, self.place())
     }
@@ -108,7 +140,8 @@ impl Escrow {
 impl Step for Escrow {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let castle = &self.0.spec.name;
-        let text = self.keeper()?.0.kept().await?.remove(BUNDLE_KEY);
+        let entries = self.keeper()?.0.kept().await?;
+        let text = entries.get(BUNDLE_KEY).cloned();
         let kept = match text.as_ref().map(|text| escrowed_incarnation(castle, text)) {
             None => None,
             Some(Ok(life)) => Some(life),
@@ -126,8 +159,11 @@ impl Step for Escrow {
                 cx.outputs().put(&LIFE, life);
                 Ok(Observed::right(proof))
             }
-            (Course::Lost, _, Some(alive)) => Err(self.lost(alive, kept.as_ref())),
-            _ => Ok(Observed::Absent),
+            (Course::Lost, _, Some(alive)) => Err(self.lost(alive, kept.as_ref(), &entries)),
+            _ => {
+                self.refuse_foreign_ways(&entries)?;
+                Ok(Observed::Absent)
+            }
         }
     }
 
@@ -158,13 +194,17 @@ impl Step for Escrow {
     }
 
     async fn leftover(&self, _cx: &Context) -> Result<Option<String>, Failure> {
-        let kept = self.keeper()?.0.kept_now().await?.remove(BUNDLE_KEY);
-        let ours = kept.and_then(|text| escrowed_incarnation(&self.0.spec.name, &text).ok());
-        Ok(ours.map(|life| format!("{BUNDLE_KEY} of the life {life} in {}", self.place())))
+        let ours = self.ours(&self.keeper()?.0.kept_now().await?);
+        let named: Vec<String> =
+            ours.iter().map(|(key, life)| format!("{key} of the life {life}")).collect();
+        Ok((!named.is_empty()).then(|| format!("{} in {}", named.join(", "), self.place())))
     }
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
-        self.keeper()?.0.remove(BUNDLE_KEY).await?;
+        let keeper = &self.keeper()?.0;
+        for (key, _) in self.ours(&keeper.kept().await?) {
+            keeper.remove(key).await?;
+        }
         if let Some(life) = cx.incarnation() {
             cx.gone(life);
         }

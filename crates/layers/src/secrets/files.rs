@@ -128,7 +128,8 @@ impl Files for Disk {
 
     fn write(&self, path: &str, content: &[u8]) -> Result<(), String> {
         let whole = self.path(path)?;
-        replace(&whole, content).map_err(|error| error.to_string())
+        let folder = whole.parent().map_or(Ok(()), fs::create_dir_all);
+        folder.and_then(|()| replace(&whole, content)).map_err(|error| error.to_string())
     }
 
     fn remove(&self, path: &str) -> Result<(), String> {

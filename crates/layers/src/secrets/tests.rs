@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::source::Access;
 
+mod keeping;
 mod sources;
 
 /// A castle, the datacenter that it stands in, and our state.
@@ -60,14 +61,18 @@ impl Bench {
 
     /// One run of castle from survey to report, as the command line does it.
     async fn run(&mut self, direction: Direction) -> (Plan, Report) {
-        self.runs += 1;
         let graph = self.graph();
+        self.run_by(&graph, direction).await
+    }
+
+    async fn run_by(&mut self, graph: &Graph, direction: Direction) -> (Plan, Report) {
+        self.runs += 1;
         let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
         let run = RunId::new(format!("r{}", self.runs));
         let clock = self.host.clock();
         let (plan, report) = Whole {
             castle: &self.spec.name,
-            graph: &graph,
+            graph,
             journals: &mut journals,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),

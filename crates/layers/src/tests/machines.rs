@@ -23,12 +23,6 @@ fn standing(control_planes: usize, workers: usize) -> Spec {
 }
 
 impl Rehearsal {
-    async fn down(&mut self) -> Report {
-        let graph =
-            crate::build(&self.spec, &self.host.world(), Access::to_infisical(self.identity()));
-        self.run_by(graph, Direction::Down).await
-    }
-
     /// How every machine is.
     fn machines(&self) -> Vec<String> {
         self.host.read(|world| world.talos.inventory().into_values().collect())

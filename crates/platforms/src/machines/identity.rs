@@ -12,10 +12,23 @@ pub const MACHINE: Key<Identity> = Key::new("platform/machine");
 const UUID: &str = "uuid";
 const FINGERPRINT: &str = "maintenance-fingerprint";
 
+/// UUIDs that boards bear whose maker never wrote one: the same filler in both byte orders.
+const FILLERS: [&str; 2] =
+    ["03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009"];
+
+/// Whether a UUID tells one machine from another: not if its maker left it empty, or to a filler.
+#[must_use]
+pub fn is_telling(uuid: &str) -> bool {
+    let mut digits = uuid.chars().filter(|digit| *digit != '-');
+    let first = digits.next();
+    digits.any(|digit| Some(digit) != first)
+        && !FILLERS.iter().any(|filler| filler.eq_ignore_ascii_case(uuid))
+}
+
 /// What tells one machine from another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// What its firmware says; some have none.
+    /// What its firmware says; some have none, or one that tells nothing.
     pub uuid: Option<String>,
     /// The certificate of its maintenance mode, as its console prints it; a new one with each start.
     pub fingerprint: Option<String>,
@@ -27,7 +40,7 @@ impl Identity {
     /// # Errors
     /// If the machine does not answer.
     pub async fn of(talos: &Talos) -> Result<Self, TalosError> {
-        let uuid = talos.smbios_uuid().await?;
+        let uuid = talos.smbios_uuid().await?.filter(|uuid| is_telling(uuid));
         Ok(Self { uuid, fingerprint: talos.console_fingerprint() })
     }
 
@@ -106,6 +119,20 @@ mod tests {
         assert_eq!(nameless.agrees(&identity("", "p1")), Ok(()));
         assert_eq!(nameless.agrees(&identity("", "")), Ok(()), "our own authority vouches for it");
         assert!(nameless.agrees(&identity("", "p2")).unwrap_err().contains("another certificate"));
+    }
+
+    #[test]
+    fn a_filler_is_no_identity() {
+        for junk in [
+            "",
+            "00000000-0000-0000-0000-000000000000",
+            "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+            "03000200-0400-0500-0006-000700080009",
+            "00020003-0004-0005-0006-000700080009",
+        ] {
+            assert!(!is_telling(junk), "{junk}");
+        }
+        assert!(is_telling("4bc7c51d-1010-8718-90a5-60fff2010b51"));
     }
 
     #[test]

@@ -63,7 +63,9 @@ pub(super) async fn look(realm: &Realm) -> Yard {
     let looks = spec.nodes.iter().map(|node| async {
         let standing = match Presence::look(&realm.world, node.address, None).await {
             Presence::Silent { why } => Standing::Silent(why),
-            Presence::Foreign { .. } | Presence::Ours(_) => Standing::Configured,
+            Presence::Foreign { .. } | Presence::Untimely { .. } | Presence::Ours(_) => {
+                Standing::Configured
+            }
             Presence::Maintenance(talos) => match Identity::of(&talos).await {
                 Ok(identity) => Standing::Waiting(identity),
                 Err(error) => Standing::Silent(error.to_string()),

@@ -53,7 +53,7 @@ pub async fn alive(
                 ));
             }
             Presence::Maintenance(_) => last = format!("{name} has just lost its config"),
-            Presence::Silent { why } => last = why,
+            Presence::Silent { why } | Presence::Untimely { why } => last = why,
         }
     }
     Err(Failure::new(Class::Transient, what, last))

@@ -48,9 +48,16 @@ impl Machine {
             Presence::Maintenance(talos) => Ok(Ok((talos, false))),
             Presence::Ours(talos) => Ok(Ok((talos, true))),
             Presence::Foreign { why } => Ok(Err(format!("a machine of another cluster ({why})"))),
+            Presence::Untimely { why } => Err(self.untimely(why)),
             Presence::Silent { why } => Err(Failure::new(Class::Transient, self.what(), why)
                 .hint("switch the machine on; without a config it must wait in maintenance mode")),
         }
+    }
+
+    fn untimely(&self, why: String) -> Failure {
+        Failure::new(Class::Transient, self.what(), why).hint(
+            "compare this computer's clock with the machine's: the machine takes its time from the servers in `ntp`",
+        )
     }
 
     fn words(identity: &Identity, configured: bool) -> String {
@@ -74,7 +81,9 @@ impl Machine {
         }
         let why = match Presence::look(&self.realm.world, self.node.address, None).await {
             Presence::Maintenance(_) => return Ok(()),
-            Presence::Ours(_) | Presence::Foreign { .. } => "it has a config",
+            Presence::Ours(_) | Presence::Untimely { .. } | Presence::Foreign { .. } => {
+                "it has a config"
+            }
             Presence::Silent { .. } => "it does not answer",
         };
         Err(Failure::new(
@@ -90,6 +99,7 @@ impl Machine {
         let talos = match self.realm.look(cx, self.node.address).await? {
             Presence::Ours(talos) => talos,
             Presence::Maintenance(_) | Presence::Foreign { .. } => return Ok(None),
+            Presence::Untimely { why } => return Err(self.untimely(why)),
             Presence::Silent { why } => {
                 return Err(Failure::new(
                     Class::Transient,
@@ -154,10 +164,7 @@ impl Step for Machine {
             return self.without_keys(cx).await.map(|()| None);
         }
         let found = self.ours(cx).await?;
-        Ok(found.map(|(_, seen)| {
-            let name = &self.node.name;
-            format!("machine {name} at {} with our config ({})", self.node.address, seen.words())
-        }))
+        Ok(found.map(|(_, seen)| left_words(&self.node, &seen)))
     }
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
@@ -165,13 +172,54 @@ impl Step for Machine {
         let what = format!("reset {} at {}", self.node.name, self.node.address);
         talos.reset().await.map_err(|error| error.failure(&what))?;
         let waited = format!("{} to wait in maintenance mode again", self.node.name);
-        cx.wait(FAREWELL, &waited, || async {
+        let back = cx.wait(FAREWELL, &waited, || async {
             Ok(match self.realm.look(cx, self.node.address).await? {
                 Presence::Maintenance(_) => Verdict::Ready(()),
                 Presence::Ours(_) => Verdict::waiting("it is being wiped"),
-                Presence::Foreign { why } | Presence::Silent { why } => Verdict::Waiting(why),
+                Presence::Foreign { why }
+                | Presence::Silent { why }
+                | Presence::Untimely { why } => Verdict::Waiting(why),
             })
-        })
-        .await
+        });
+        back.await?;
+        if self.node.has_data_disk() {
+            cx.notice(format!(
+                "{} is reset; {KEPT_VOLUME}: the next castle there finds it, unless it is wiped (`talosctl wipe disk DEVICE --insecure -n {}`)",
+                self.node.name, self.node.address
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What a reset leaves: Talos offers to wipe whole disks beside the system's, which could take what is not ours.
+const KEPT_VOLUME: &str = "its second disk is not wiped and keeps the volume u-longhorn";
+
+/// A machine of ours that is to be given back, in words.
+fn left_words(node: &NodeSpec, seen: &Identity) -> String {
+    let kept = if node.has_data_disk() { format!("; {KEPT_VOLUME}") } else { String::new() };
+    format!("machine {} at {} with our config ({}){kept}", node.name, node.address, seen.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_model::spec::{Role, StandingSpec};
+
+    use super::*;
+
+    #[test]
+    fn what_a_reset_leaves_is_told_beforehand() {
+        let told = |data_disk| {
+            let node = NodeSpec {
+                name: "worker-01".parse().unwrap(),
+                role: Role::Worker,
+                address: [10, 0, 0, 4].into(),
+                body: Body::Standing(StandingSpec { uuid: None, data_disk }),
+            };
+            let seen = Identity { uuid: Some("aa-1".to_owned()), fingerprint: None };
+            left_words(&node, &seen)
+        };
+        assert_eq!(told(false), "machine worker-01 at 10.0.0.4 with our config (SMBIOS UUID aa-1)");
+        assert!(told(true).ends_with("is not wiped and keeps the volume u-longhorn"));
     }
 }

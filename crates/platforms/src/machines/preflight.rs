@@ -7,6 +7,7 @@ use castle_engine::{Context, Step};
 use castle_model::spec::Body;
 use castle_model::{Class, Failure, NodeName, Observed, Spec};
 
+use super::identity::is_telling;
 use super::inventory::{Standing, YARD, Yard, look};
 use crate::talos::Realm;
 
@@ -62,6 +63,17 @@ fn judge(spec: &Spec, yard: &Yard) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen: BTreeMap<&str, &NodeName> = BTreeMap::new();
     for node in &spec.nodes {
+        let declared = match &node.body {
+            Body::Standing(standing) => standing.uuid.as_deref(),
+            Body::Vm(_) => None,
+        };
+        if let Some(filler) = declared.filter(|uuid| !is_telling(uuid)) {
+            findings.push(Finding::Wrong(format!(
+                "the castle file names the SMBIOS UUID {filler} for {}, which is a filler that many machines bear: leave it out, then the machine is known by the certificate of its first contact",
+                node.name
+            )));
+            continue;
+        }
         match yard.at.get(&node.name) {
             // A machine of a castle that stands may be down: then its own step waits for it.
             Some(Standing::Silent(why)) if !yard.in_use() => {
@@ -72,10 +84,6 @@ fn judge(spec: &Spec, yard: &Yard) -> Vec<Finding> {
             }
             Some(Standing::Waiting(identity)) => {
                 let Some(uuid) = identity.uuid.as_deref() else { continue };
-                let declared = match &node.body {
-                    Body::Standing(standing) => standing.uuid.as_deref(),
-                    Body::Vm(_) => None,
-                };
                 if let Some(declared) =
                     declared.filter(|declared| !declared.eq_ignore_ascii_case(uuid))
                 {
@@ -144,6 +152,17 @@ mod tests {
         assert!(found[2].contains("nothing answers at"), "{}", found[2]);
         let taken = judge(&spec, &Yard { vip_taken: true, ..Yard::default() });
         assert!(taken[0].words().contains("wants to share"), "{taken:?}");
+    }
+
+    #[test]
+    fn a_filler_in_the_castle_file_is_refused_by_name() {
+        let mut spec = spec();
+        let zeros = "00000000-0000-0000-0000-000000000000".to_owned();
+        spec.nodes[0].body = Body::Standing(StandingSpec { uuid: Some(zeros), data_disk: false });
+        let nameless = Standing::Waiting(Identity::default());
+        let found = said(&spec, &[nameless.clone(), nameless]);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].contains("which is a filler"), "{}", found[0]);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Inventory {
     pub elsewhere: BTreeMap<VmId, String>,
     /// The memory that all but the declared VMs on the declared Proxmox node may take while they run, in bytes.
     pub others_memory: u64,
+    /// Whether the token sees the declared VMs alone.
+    pub short_sighted: bool,
 }
 
 /// A VM of this castle.
@@ -85,13 +87,25 @@ impl Inventory {
 pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
     let seen = client.privileges("/vms").await.map_err(|error| error.failure(&what))?;
+    let mut found = Inventory::default();
     if seen.get("VM.Audit") != Some(&true) {
         let held = Held::look(client, spec).await?;
-        let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
-        return Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)));
+        if !held.is_short_sighted() {
+            let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
+            return Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)));
+        }
+        found.short_sighted = true;
     }
+    look_around(client, spec, found).await
+}
+
+async fn look_around(
+    client: &Proxmox,
+    spec: &Wanted,
+    mut found: Inventory,
+) -> Result<Inventory, Failure> {
+    let what = format!("list the guests of {}", spec.platform.endpoint);
     let guests = client.guests().await.map_err(|error| error.failure(&what))?;
-    let mut found = Inventory::default();
     for guest in guests.iter().filter(|guest| concerns(spec, guest)) {
         sort(client, spec, guest, &mut found).await?;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Context, Step};
 use castle_model::{Class, Failure, Observed};
-use castle_proxmox::{HostStatus, NodeEntry, ProxmoxError, Storage, Volume};
+use castle_proxmox::{Bridge, HostStatus, NodeEntry, ProxmoxError, Storage, Volume};
 
 use self::ghosts::ghosts;
 use self::judge::{MIB, judge, notices};
@@ -26,7 +26,7 @@ struct Host {
     nodes: Vec<NodeEntry>,
     status: Option<HostStatus>,
     storages: Vec<Storage>,
-    bridges: Vec<String>,
+    bridges: Vec<Bridge>,
     /// What lies on the storage of disks.
     disks: Vec<Volume>,
     /// Whether the Talos image is there already.
@@ -89,6 +89,9 @@ impl Preflight {
         host.storages =
             client.storages(node).await.map_err(|e| failed("list the storages of", e))?;
         host.bridges = client.bridges(node).await.map_err(|e| failed("list the bridges of", e))?;
+        if host.bridges.iter().any(|found| found.name == platform.bridge && found.is_vnet) {
+            host.held.look_at_vnet(&client, &platform.bridge).await?;
+        }
         if host.storages.iter().any(|found| found.storage == platform.storage && found.active) {
             let disks = client.content(node, &platform.storage, Some("images")).await;
             host.disks = disks.map_err(|e| failed("list the disks on", e))?;

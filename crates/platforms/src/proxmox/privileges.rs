@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use castle_model::{Failure, Finding};
+use castle_model::{Failure, Finding, VmId};
 use castle_proxmox::Proxmox;
 
 use super::wanted::Wanted;
+
+/// The zone of the bridges that are a node's own.
+const LOCAL: &str = "localnetwork";
 
 /// What a privilege is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +22,7 @@ pub enum Place {
     Images,
     /// The node.
     Node,
-    /// The bridges.
+    /// The bridge.
     Network,
 }
 
@@ -74,15 +77,15 @@ impl Place {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Guests, Self::Disks, Self::Images, Self::Node, Self::Network];
 
-    /// Its path in an ACL, for a storage of disks, one of images, and a node.
+    /// Its path in an ACL, for a storage of disks, one of images, a node, and a bridge of that node's own.
     #[must_use]
-    pub fn path(self, disks: &str, images: &str, node: &str) -> String {
+    pub fn path(self, disks: &str, images: &str, node: &str, bridge: &str) -> String {
         match self {
             Self::Guests => "/vms".to_owned(),
             Self::Disks => format!("/storage/{disks}"),
             Self::Images => format!("/storage/{images}"),
             Self::Node => format!("/nodes/{node}"),
-            Self::Network => "/sdn/zones/localnetwork".to_owned(),
+            Self::Network => format!("/sdn/zones/localnetwork/{bridge}"),
         }
     }
 
@@ -98,9 +101,9 @@ impl Place {
         }
     }
 
-    /// Whether what is needed there is used below it: at a guest, at a bridge.
+    /// Whether what is needed there is used below it: at a guest.
     fn reaches_down(self) -> bool {
-        matches!(self, Self::Guests | Self::Network)
+        self == Self::Guests
     }
 
     /// What is needed there.
@@ -109,9 +112,20 @@ impl Place {
     }
 }
 
-/// What the token may at each place, and whether it may so below, too.
+/// Privileges at a path, each with whether it holds below the path, too.
+type Rights = BTreeMap<String, bool>;
+
+/// What the token may.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Held(BTreeMap<Place, BTreeMap<String, bool>>);
+pub(super) struct Held {
+    /// At each place.
+    places: BTreeMap<Place, Rights>,
+    /// At each declared VM, where it lacks something for all of them: it may have been given these alone, or a pool
+    /// that they are in.
+    each: BTreeMap<VmId, Rights>,
+    /// Whether the bridge is a vnet of a zone.
+    vnet: bool,
+}
 
 impl Held {
     /// Asks Proxmox.
@@ -124,7 +138,41 @@ impl Held {
                 .map_err(|error| error.failure(format!("ask what the token may at {path}")))?;
             held.insert(place, found);
         }
-        Ok(Self(held))
+        let mut held = Self { places: held, ..Self::default() };
+        if !held.is_whole(Place::Guests) {
+            for vmid in spec.nodes.iter().map(|node| node.vmid) {
+                let path = format!("/vms/{vmid}");
+                let found = client.privileges(&path).await;
+                let found = found
+                    .map_err(|error| error.failure(format!("ask what the token may at {path}")))?;
+                held.each.insert(vmid, found);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Asks anew what the token may at the bridge, which is a vnet: then its zone decides. Which zone that is Proxmox
+    /// tells only to those with SDN.Audit, so any that the token may use counts.
+    pub(super) async fn look_at_vnet(
+        &mut self,
+        client: &Proxmox,
+        vnet: &str,
+    ) -> Result<(), Failure> {
+        let all = client.all_privileges().await;
+        let all = all.map_err(|error| error.failure("ask what the token may in zones"))?;
+        let usable = all.iter().any(|(path, held)| {
+            let below = held.get("SDN.Use");
+            match path.trim_matches('/').split('/').collect::<Vec<_>>()[..] {
+                ["" | "sdn"] | ["sdn", "zones"] => below == Some(&true),
+                ["sdn", "zones", zone] => zone != LOCAL && below == Some(&true),
+                ["sdn", "zones", zone, name] => zone != LOCAL && name == vnet && below.is_some(),
+                _ => false,
+            }
+        });
+        self.vnet = true;
+        let held = usable.then(|| ("SDN.Use".to_owned(), true)).into_iter().collect();
+        self.places.insert(Place::Network, held);
+        Ok(())
     }
 
     /// What is held by whoever has these.
@@ -134,17 +182,43 @@ impl Held {
         for need in needs {
             held.entry(need.place).or_default().insert(need.privilege.to_owned(), true);
         }
-        Self(held)
+        Self { places: held, ..Self::default() }
     }
 
     /// Whether it has a privilege, wherever that is used.
     pub(super) fn has(&self, place: Place, privilege: &str) -> bool {
+        self.everywhere(place, privilege)
+            || (place == Place::Guests
+                && !self.each.is_empty()
+                && self.each.values().all(|held| held.contains_key(privilege)))
+    }
+
+    /// Whether it has a privilege at a place and at all that may come to be there.
+    fn everywhere(&self, place: Place, privilege: &str) -> bool {
         self.below(place, privilege).is_some_and(|below| below || !place.reaches_down())
+    }
+
+    /// Whether the token may see the declared VMs and no others: what is not shown may be there all the same.
+    pub(super) fn is_short_sighted(&self) -> bool {
+        self.has(Place::Guests, "VM.Audit") && !self.everywhere(Place::Guests, "VM.Audit")
+    }
+
+    /// The path that a privilege is missing at, for a person: that of single VMs if others have it.
+    fn gap(&self, spec: &Wanted, need: &Need) -> String {
+        let lacks = |held: &Rights| !held.contains_key(need.privilege);
+        if need.place == Place::Guests && self.each.values().any(|held| !lacks(held)) {
+            let gaps = self.each.iter().filter(|(_, held)| lacks(held));
+            return gaps.map(|(vmid, _)| format!("/vms/{vmid}")).collect::<Vec<_>>().join(", ");
+        }
+        if need.place == Place::Network && self.vnet {
+            return format!("/sdn/zones/ZONE/{}", spec.platform.bridge);
+        }
+        path(spec, need.place)
     }
 
     /// Whether a privilege that it has at a place holds below, too.
     fn below(&self, place: Place, privilege: &str) -> Option<bool> {
-        self.0.get(&place)?.get(privilege).copied()
+        self.places.get(&place)?.get(privilege).copied()
     }
 
     /// Whether nothing is missing at a place.
@@ -157,7 +231,8 @@ impl Held {
         let lacking = NEEDS.iter().filter(|need| !self.has(need.place, need.privilege));
         lacking
             .map(|need| {
-                let path = path(spec, need.place);
+                let path = self.gap(spec, need);
+                let granted = if need.place == Place::Guests { "/vms" } else { &path };
                 let role = need.place.role();
                 let lacks = match self.below(need.place, need.privilege) {
                     Some(_) => format!("the token has {} only there, and not below (it was given with `--propagate 0`), where it", need.privilege),
@@ -167,7 +242,7 @@ impl Held {
                     format!("privileges at {path}"),
                     format!("{lacks} is needed to {}", need.why),
                     format!(
-                        "on the host: pveum role modify {role} --append 1 --privs {}; pveum acl modify {path} --roles {role} \
+                        "on the host: pveum role modify {role} --append 1 --privs {}; pveum acl modify {granted} --roles {role} \
                          --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; \
                          docs/reference/proxmox-role.md)",
                         need.privilege
@@ -180,7 +255,7 @@ impl Held {
 
 fn path(spec: &Wanted, place: Place) -> String {
     let platform = &spec.platform;
-    place.path(&platform.storage, &platform.image_storage, &platform.node)
+    place.path(&platform.storage, &platform.image_storage, &platform.node, &platform.bridge)
 }
 
 /// How the reference page begins.
@@ -197,8 +272,8 @@ exactly these. `castle up` asks for them before anything is made and names each 
 
 /// What it says between its table and its commands.
 const COMMANDS: &str = "
-`DISKS` is the castle file's `storage`, `IMAGES` its `image_storage`, `NODE` its `node`. Where one storage is both, it gets
-both roles: `--roles CastleDisks,CastleImages`.
+`DISKS` is the castle file's `storage`, `IMAGES` its `image_storage`, `NODE` its `node`, `BRIDGE` its `bridge`. Where one
+storage is both, it gets both roles: `--roles CastleDisks,CastleImages`.
 
 ## Commands
 
@@ -211,14 +286,21 @@ role is granted twice. `pveum user token add` shows the token's secret, once.
 /// How it ends.
 const END: &str = "```
 
-The token's name is then `castle@pve!castle`. Where bridges belong to another zone than `localnetwork`, that zone's path
-takes its place.
+The token's name is then `castle@pve!castle`.
+
+Other ways to give the same are as good, because what counts is what Proxmox grants at the place of use:
+
+- `CastleGuests` at `/vms/VMID` for each declared VM instead of `/vms`. Then the token sees these VMs alone: memory that other
+  guests take is not counted before the birth, and VMs of the castle with other numbers are not found after its end. castle says so.
+- a pool that the VMs are in (`/pool/POOL`), once they are there: castle makes them outside of any pool.
+- `CastleNetwork` at any path above the bridge. Where the bridge is a vnet, `/sdn/zones/ZONE/VNET` of its own zone takes the place
+  of `localnetwork`.
 ";
 
 /// The reference page.
 #[must_use]
 pub fn page() -> String {
-    let path = |place: Place| place.path("DISKS", "IMAGES", "NODE");
+    let path = |place: Place| place.path("DISKS", "IMAGES", "NODE", "BRIDGE");
     let row =
         |need: &Need| format!("| `{}` | `{}` | {} |\n", path(need.place), need.privilege, need.why);
     let role = |place: Place| {

@@ -8,6 +8,12 @@ use super::wanted::{VmNode, Wanted};
 /// The extension without which Proxmox would wait for an agent that never answers.
 const AGENT: &str = "siderolabs/qemu-guest-agent";
 
+/// The processor that machines see: the host's own.
+const CPU: &str = "host";
+
+/// What machines boot from.
+const BOOT: &str = "order=scsi0";
+
 /// In what a VM of ours differs from what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Difference {
@@ -50,7 +56,7 @@ pub(super) fn parameters(
     let store = &platform.storage;
     let mut parameters = vec![
         ("vmid", node.vmid.to_string()),
-        ("name", format!("{}-{}", spec.name, node.name)),
+        ("name", full_name(spec, node)),
         ("description", mark.description()),
         ("tags", mark.tags()),
         ("smbios1", format!("uuid={}", mark.uuid())),
@@ -58,7 +64,7 @@ pub(super) fn parameters(
         ("machine", "q35".to_owned()),
         ("bios", "ovmf".to_owned()),
         ("efidisk0", format!("{store}:1,efitype=4m,pre-enrolled-keys=0")),
-        ("cpu", "host".to_owned()),
+        ("cpu", CPU.to_owned()),
         ("sockets", "1".to_owned()),
         ("cores", node.cores.to_string()),
         ("memory", node.memory_mib.to_string()),
@@ -74,13 +80,36 @@ pub(super) fn parameters(
         ("ipconfig0", address(spec, node)),
         ("nameserver", servers(spec)),
         ("net0", format!("virtio,bridge={}", platform.bridge)),
-        ("boot", "order=scsi0".to_owned()),
+        ("boot", BOOT.to_owned()),
         ("onboot", "1".to_owned()),
     ]);
-    if platform.extensions.iter().any(|name| name == AGENT) {
+    if has_agent(spec) {
         parameters.push(("agent", "1".to_owned()));
     }
     parameters
+}
+
+fn full_name(spec: &Wanted, node: &VmNode) -> String {
+    format!("{}-{}", spec.name, node.name)
+}
+
+fn has_agent(spec: &Wanted) -> bool {
+    spec.platform.extensions.iter().any(|name| name == AGENT)
+}
+
+/// Whether a setting is as wanted. Proxmox has more than one way to write some of them.
+fn is_set(key: &str, is: &str, wanted: &str) -> bool {
+    let first = is.split(',').next().unwrap_or_default();
+    match key {
+        "cpu" => first.trim_start_matches("cputype=") == wanted,
+        "agent" => first.trim_start_matches("enabled=") == wanted,
+        // One is the default, which may be left out.
+        "sockets" => is.is_empty() || is == wanted,
+        "nameserver" => {
+            is.split([' ', ',', ';']).filter(|server| !server.is_empty()).eq(wanted.split(' '))
+        }
+        _ => is == wanted,
+    }
 }
 
 fn address(spec: &Wanted, node: &VmNode) -> String {
@@ -95,16 +124,20 @@ fn servers(spec: &Wanted) -> String {
 /// In what the VM differs.
 pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Difference {
     let mut found = Difference::default();
-    for (key, wanted) in [
+    let mut settings = vec![
+        ("name", full_name(spec, node)),
+        ("cpu", CPU.to_owned()),
+        ("sockets", "1".to_owned()),
         ("cores", node.cores.to_string()),
         ("memory", node.memory_mib.to_string()),
         ("balloon", "0".to_owned()),
+        ("nameserver", servers(spec)),
+        ("boot", BOOT.to_owned()),
         ("onboot", "1".to_owned()),
-    ] {
-        if config.get(key) != Some(wanted.as_str()) {
-            found.settings.push((key, wanted));
-        }
-    }
+    ];
+    settings.extend(has_agent(spec).then(|| ("agent", "1".to_owned())));
+    settings.retain(|(key, wanted)| !is_set(key, config.get(key).unwrap_or_default(), wanted));
+    found.settings = settings;
     // What a machine is built like; Proxmox may write a version before or after the type that was asked for.
     for (key, wanted) in [("machine", "q35"), ("bios", "ovmf"), ("scsihw", "virtio-scsi-pci")] {
         let is = config.get(key).unwrap_or("the default");

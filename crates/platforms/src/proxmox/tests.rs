@@ -18,6 +18,8 @@ use castle_rehearsal::inventory::Inventory;
 use castle_rehearsal::trouble::{Breakage, Fault, Moment, ProxmoxTrouble, TalosTrouble};
 
 use super::wanted::Wanted;
+use crate::escrow::ESCROW;
+use crate::escrow::drawer::Drawer;
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::ids;
 
@@ -40,13 +42,14 @@ struct Bench {
 }
 
 /// Stands for the secrets layer: it gives what that layer would have read.
-struct Given(SecretValues, Life);
+struct Given(SecretValues, Life, Arc<Drawer>);
 
 #[async_trait]
 impl Step for Given {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         cx.outputs().put(&SECRETS, self.0.clone());
         cx.outputs().put(&LIFE, self.1.clone());
+        cx.outputs().put(&ESCROW, self.2.escrow());
         Ok(Observed::right("given"))
     }
 
@@ -132,7 +135,7 @@ impl Bench {
         let values = BTreeMap::from([(keys[0].clone(), id), (keys[1].clone(), secret)]);
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
-            let given = Given(SecretValues(values.clone()), self.life.clone());
+            let given = Given(SecretValues(values.clone()), self.life.clone(), Arc::default());
             let mut decl = StepDecl::new(step, "given", "read").always();
             if decl.id == ids::secrets_escrow() {
                 decl = decl.needs([super::preflight_id()]);

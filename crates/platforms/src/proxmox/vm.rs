@@ -179,7 +179,7 @@ impl Vm {
                 .map_err(self.failed("change"))?;
             if self.running(client).await? {
                 cx.notice(format!(
-                    "{}: new processors and memory take effect when it is next switched off and on",
+                    "{}: what was changed may take effect only when it is next switched off and on",
                     self.named()
                 ));
             }

@@ -17,6 +17,9 @@ pub const KUBECONFIG: Key<Secret> = Key::new("platform/kubeconfig");
 /// The talosconfig for `talosctl`, to be escrowed; given by `platform/access`.
 pub const TALOSCONFIG: Key<Secret> = Key::new("platform/talosconfig");
 
+/// That these two open what they are for, proven by this run; given by the gate of `platform/access`.
+pub(super) const PROVEN: Key<String> = Key::new("platform/proven");
+
 /// Who castle is to the cluster's API server.
 pub(super) fn kube_access(realm: &Realm, cx: &Context) -> Result<KubeAccess, Failure> {
     Ok(kubernetes_words(&realm.keys(cx)?.kube))
@@ -47,30 +50,27 @@ impl Access {
         outputs.put(&TALOSCONFIG, keys.talos.talosconfig(self.0.spec()));
         Ok(format!("administrator of {}", access.server))
     }
+}
 
-    /// Uses the files that are given out, and nothing else, as a person would.
-    async fn prove(&self, cx: &Context) -> Result<Verdict, Failure> {
-        let outputs = cx.outputs();
-        let what = "prove the files that are given out";
-        let damaged = |error: HandoutError| Failure::bug(what, error.to_string());
-        let access = TalosKubeAccess::from_kubeconfig(&*outputs.get(&KUBECONFIG)?);
-        let access = kubernetes_words(&access.map_err(damaged)?);
-        let client = Kubernetes::new(&self.0.world, &access).map_err(|error| error.failure())?;
-        let nodes = Place::everywhere("v1", "Node");
-        client.list(&nodes.api_version, &nodes.kind, None, &nodes.selector).await?;
-        let talosconfig = outputs.get(&TALOSCONFIG)?;
-        let (access, endpoints) = TalosAccess::from_talosconfig(&talosconfig).map_err(damaged)?;
-        let failed = |error: TalosError| error.failure("use the talosconfig");
-        for endpoint in &endpoints {
-            let talos = Talos::secure(&self.0.world, *endpoint, &access).await.map_err(failed)?;
-            talos.version().await.map_err(failed)?;
-        }
-        Ok(Verdict::Ready(format!(
-            "kubeconfig used at {}, talosconfig at {} machines",
-            self.0.keys(cx)?.kube.server,
-            endpoints.len()
-        )))
+/// Uses the files that are given out, and nothing else, as a person would.
+pub(super) async fn prove(realm: &Realm, cx: &Context) -> Result<String, Failure> {
+    let outputs = cx.outputs();
+    let what = "prove the files that are given out";
+    let damaged = |error: HandoutError| Failure::bug(what, error.to_string());
+    let access = TalosKubeAccess::from_kubeconfig(&*outputs.get(&KUBECONFIG)?);
+    let access = kubernetes_words(&access.map_err(damaged)?);
+    let client = Kubernetes::new(&realm.world, &access).map_err(|error| error.failure())?;
+    let nodes = Place::everywhere("v1", "Node");
+    client.list(&nodes.api_version, &nodes.kind, None, &nodes.selector).await?;
+    let talosconfig = outputs.get(&TALOSCONFIG)?;
+    let (access, endpoints) = TalosAccess::from_talosconfig(&talosconfig).map_err(damaged)?;
+    let failed = |error: TalosError| error.failure("use the talosconfig");
+    for endpoint in &endpoints {
+        let talos = Talos::secure(&realm.world, *endpoint, &access).await.map_err(failed)?;
+        talos.version().await.map_err(failed)?;
     }
+    let (server, machines) = (&realm.keys(cx)?.kube.server, endpoints.len());
+    Ok(format!("kubeconfig used at {server}, talosconfig at {machines} machines"))
 }
 
 #[async_trait]
@@ -86,6 +86,10 @@ impl Step for Access {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        cx.wait(Pace::GATE, "the kubeconfig and the talosconfig to open", || self.prove(cx)).await
+        let what = "the kubeconfig and the talosconfig to open";
+        let prove = || async { prove(&self.0, cx).await.map(Verdict::Ready) };
+        let proof = cx.wait(Pace::GATE, what, prove).await?;
+        cx.outputs().put(&PROVEN, proof.clone());
+        Ok(proof)
     }
 }

@@ -18,7 +18,9 @@ pub(super) struct Boot {
 impl Boot {
     async fn look(&self, cx: &Context) -> Result<Verdict, Failure> {
         let (state, talos) = match self.realm.look(cx, self.node.address).await? {
-            Presence::Silent { why } => return Ok(Verdict::waiting(why)),
+            Presence::Silent { why } | Presence::Untimely { why } => {
+                return Ok(Verdict::waiting(why));
+            }
             Presence::Foreign { why } => return Ok(Verdict::Failed(self.ghost(&why))),
             Presence::Maintenance(talos) => ("in maintenance mode", talos),
             Presence::Ours(talos) => ("with our config", talos),

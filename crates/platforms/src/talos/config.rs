@@ -8,7 +8,6 @@ use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::{NodeSpec, Role, SecretRef};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_talos::{MachineConfig, Presence, Talos, machine_config};
-use sha2::{Digest as _, Sha256};
 
 use super::Realm;
 use super::difference::{Differences, differences};
@@ -19,6 +18,9 @@ use crate::proxmox::image::schematic;
 
 /// The journaled output that says which config the machine was given.
 const GIVEN: &str = "config-digest";
+
+/// How much of it is journaled: enough to tell two configs apart.
+const DIGITS: usize = 16;
 
 /// The step of one node.
 pub(super) struct Config {
@@ -50,11 +52,13 @@ impl Config {
         machine_config(spec, &self.node, &life.bundle, &schematic.id(), &secrets)
     }
 
-    /// A short digest of the wanted config, to be journaled: while it stays, nobody has to be asked. The keys of the
-    /// cluster are part of the config, so nothing of it can be found out by trial.
+    /// A short digest of the wanted config, to be journaled: while it stays, nobody has to be asked. It is keyed by the
+    /// castle's life, so that nothing of the config can be found out by trial.
     fn digest(&self, cx: &Context) -> Result<String, Failure> {
-        let text = self.wanted(cx)?.text;
-        Ok(hex::encode(&Sha256::digest(text.expose())[..8]))
+        let key = cx.outputs().get(&LIFE)?.bundle.digest_key("machine config");
+        let mut digest = key.of(self.wanted(cx)?.text.expose());
+        digest.truncate(DIGITS);
+        Ok(digest)
     }
 
     /// Sends the first config, after a last look at whom it goes to.
@@ -155,6 +159,20 @@ impl Config {
         Ok(Observed::wrong(format!("its config differs in {}", few(&found.others))))
     }
 
+    /// The same, but a machine that waits for the right time is never right: its time servers may be what was changed.
+    async fn judged_in_time(
+        &self,
+        cx: &Context,
+        talos: &Talos,
+        evidence: String,
+    ) -> Result<Observed, Failure> {
+        let judged = self.judged(cx, talos, evidence).await?;
+        Ok(match self.waits_for_time(talos).await? {
+            Some(missing) if matches!(judged, Observed::Right { .. }) => Observed::wrong(missing),
+            _ => judged,
+        })
+    }
+
     /// The machine over mutual TLS: who it is and how far it has come.
     async fn proven(&self, cx: &Context, talos: &Talos) -> Result<Verdict, Failure> {
         if let Err(why) = self.realm.is_our_machine(cx, &self.node, talos).await? {
@@ -167,6 +185,15 @@ impl Config {
             }
             _ => Verdict::Waiting(status.words()),
         })
+    }
+
+    /// Why a machine that boots does not get further: until its clock is right, Talos starts neither etcd nor the
+    /// kubelet, and gives no worker a certificate.
+    async fn waits_for_time(&self, talos: &Talos) -> Result<Option<String>, Failure> {
+        let status = talos.machine_status().await.map_err(|error| self.failed(&error))?;
+        let servers = self.realm.spec().network.ntp.join(", ");
+        Ok((status.stage == "booting" && !status.is_in_sync())
+            .then(|| format!("its clock is not in sync with its time servers ({servers}) yet")))
     }
 
     /// What the first proof asks beyond: the declared address, and the runtime where etcd is going to be bootstrapped.
@@ -197,15 +224,21 @@ impl Config {
     async fn look(&self, cx: &Context) -> Result<Verdict, Failure> {
         match self.realm.look(cx, self.node.address).await? {
             Presence::Ours(talos) => match self.proven(cx, &talos).await? {
-                Verdict::Ready(proof) => Ok(match self.settled(&talos).await? {
-                    None => Verdict::Ready(proof),
-                    Some(missing) => Verdict::Waiting(missing),
-                }),
+                Verdict::Ready(proof) => {
+                    let (time, rest) =
+                        tokio::join!(self.waits_for_time(&talos), self.settled(&talos));
+                    Ok(match time?.or(rest?) {
+                        None => Verdict::Ready(proof),
+                        Some(missing) => Verdict::Waiting(missing),
+                    })
+                }
                 other => Ok(other),
             },
             // Just after the config the old listener may still answer, or nobody.
             Presence::Maintenance(_) => Ok(Verdict::waiting("still in maintenance mode")),
-            Presence::Foreign { why } | Presence::Silent { why } => Ok(Verdict::waiting(why)),
+            Presence::Foreign { why } | Presence::Silent { why } | Presence::Untimely { why } => {
+                Ok(Verdict::waiting(why))
+            }
         }
     }
 }
@@ -216,10 +249,10 @@ impl Step for Config {
         let why = match self.realm.look(cx, self.node.address).await? {
             Presence::Maintenance(_) => return Ok(Observed::Absent),
             Presence::Foreign { why } => return Ok(Observed::Foreign { owner: why }),
-            Presence::Silent { why } => why,
+            Presence::Silent { why } | Presence::Untimely { why } => why,
             Presence::Ours(talos) => match self.proven(cx, &talos).await? {
                 Verdict::Ready(evidence) => match self.unsettled(cx, &talos).await? {
-                    None => return self.judged(cx, &talos, evidence).await,
+                    None => return self.judged_in_time(cx, &talos, evidence).await,
                     Some(missing) => missing,
                 },
                 Verdict::Failed(failure) => return Err(failure),
@@ -235,7 +268,9 @@ impl Step for Config {
             Presence::Ours(_) => Ok(Acted::of(Change::Unchanged)),
             Presence::Maintenance(talos) => self.send(cx, &talos).await,
             Presence::Foreign { why } => Err(self.not_ours(&why)),
-            Presence::Silent { why } => Err(Failure::new(Class::Transient, self.what(), why)),
+            Presence::Silent { why } | Presence::Untimely { why } => {
+                Err(Failure::new(Class::Transient, self.what(), why))
+            }
         }
     }
 

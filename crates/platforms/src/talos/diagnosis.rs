@@ -56,6 +56,8 @@ pub(super) enum Sight {
     Maintenance,
     /// Somebody else; why.
     Foreign(String),
+    /// A machine of ours whose clock and ours differ; how that shows.
+    Untimely(String),
     /// A machine of ours.
     Ours,
 }
@@ -76,6 +78,7 @@ pub(super) fn diagnose(evidence: &Evidence) -> Vec<Finding> {
     let nodes = &evidence.nodes;
     [
         clocks(nodes),
+        clocks_apart(nodes),
         split_brain(nodes),
         pulls(nodes),
         stale_disks(nodes),
@@ -113,6 +116,19 @@ fn clocks(nodes: &[NodeEvidence]) -> Option<Finding> {
     Some(Finding::new(
         format!("the clock is not in sync on {named}, and Talos starts nothing before it is"),
         "the machines cannot reach their time servers: check `ntp`, the gateway, the name servers and UDP port 123",
+    ))
+}
+
+fn clocks_apart(nodes: &[NodeEvidence]) -> Option<Finding> {
+    let apart = |node: &&NodeEvidence| matches!(node.sight, Sight::Untimely(_));
+    let named = names(nodes.iter().filter(apart))?;
+    let all = nodes.len() > 1 && nodes.iter().all(|node| apart(&node));
+    let whose = if all { "every machine differs, so it is likely this one: " } else { "" };
+    Some(Finding::new(
+        format!("the clock of {named} and that of this computer differ"),
+        &format!(
+            "{whose}compare this computer's clock (`date -u`) with the right time; if it is right, the machine cannot reach its time servers: check `ntp`, the gateway, the name servers and UDP port 123"
+        ),
     ))
 }
 
@@ -251,7 +267,7 @@ fn waits_for_trust(node: &NodeEvidence, nodes: &[NodeEvidence]) -> bool {
     let mut planes = nodes.iter().filter(|node| node.role == Role::ControlPlane).peekable();
     node.role == Role::Worker
         && planes.peek().is_some()
-        && planes.all(|plane| plane.sight != Sight::Ours)
+        && planes.all(|plane| plane.sight != Sight::Ours || plane.in_sync == Some(false))
 }
 
 fn silence(nodes: &[NodeEvidence]) -> Option<Finding> {
@@ -270,15 +286,18 @@ fn untrusted(nodes: &[NodeEvidence]) -> Option<Finding> {
     let named = names(nodes.iter().filter(waits))?;
     Some(Finding::new(
         format!(
-            "{named} cannot answer yet: a worker's certificate comes from a control plane, and none is up"
+            "{named} cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet"
         ),
         "bring the control planes up first",
     ))
 }
 
 fn waiting_etcd(nodes: &[NodeEvidence]) -> Option<Finding> {
-    let waits: Vec<&NodeEvidence> =
-        nodes.iter().filter(|node| etcd_waits(node) && node.etcd_data != Some(true)).collect();
+    // One whose clock is wrong waits for nothing else.
+    let unexplained = |node: &&NodeEvidence| {
+        etcd_waits(node) && node.etcd_data != Some(true) && node.in_sync != Some(false)
+    };
+    let waits: Vec<&NodeEvidence> = nodes.iter().filter(unexplained).collect();
     let node = waits.first()?;
     let has_own = |node: &&&NodeEvidence| {
         let own = format!("{}/", node.address);

@@ -143,7 +143,11 @@ impl Realm {
             etcd_data: None,
         };
         match self.look(cx, node.address).await {
-            Ok(Presence::Maintenance(_)) => {}
+            Ok(Presence::Maintenance(talos)) => {
+                let in_sync = timeout(QUESTION, talos.time_in_sync()).await;
+                evidence.in_sync = in_sync.ok().and_then(Result::ok).flatten();
+            }
+            Ok(Presence::Untimely { why }) => evidence.sight = Sight::Untimely(why),
             Ok(Presence::Silent { why }) => evidence.sight = Sight::Silent(why),
             Ok(Presence::Foreign { why }) => evidence.sight = Sight::Foreign(why),
             Err(failure) => evidence.sight = Sight::Silent(failure.why),

@@ -17,9 +17,14 @@ use tokio::time::timeout;
 
 use super::*;
 
+mod api_servers;
+mod clocks;
 mod diagnoses;
 mod faults;
+mod keys;
 
+use crate::escrow::ESCROW;
+use crate::escrow::drawer::Drawer;
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::proxmox::image::volume;
 use crate::proxmox::wanted::Wanted;
@@ -29,22 +34,26 @@ struct Bench {
     host: Arc<Host>,
     spec: Arc<Spec>,
     life: Life,
+    drawer: Arc<Drawer>,
     /// Values of secrets that the castle file refers to, beyond the platform's own.
     values: BTreeMap<String, Secret>,
     disk: MemoryDisk,
     runs: u32,
+    /// How far castle's own clock is ahead of everybody's.
+    ahead: Duration,
     /// What a person was told on the way of the last run.
     notices: Vec<String>,
 }
 
 /// Stands for the secrets layer: it gives what that layer would have read.
-struct Given(SecretValues, Life);
+struct Given(SecretValues, Life, Arc<Drawer>);
 
 #[async_trait]
 impl Step for Given {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         cx.outputs().put(&SECRETS, self.0.clone());
         cx.outputs().put(&LIFE, self.1.clone());
+        cx.outputs().put(&ESCROW, self.2.escrow());
         Ok(Observed::right("given"))
     }
 
@@ -71,8 +80,9 @@ impl Bench {
         host.spawn_driver();
         let life = Life::begin(&host.world()).unwrap();
         let (values, disk) = (BTreeMap::new(), MemoryDisk::new());
-        let (spec, notices) = (Arc::new(spec), Vec::new());
-        Self { host, spec, life, values, disk, runs: 0, notices }
+        let (spec, drawer, notices) = (Arc::new(spec), Arc::default(), Vec::new());
+        let ahead = Duration::ZERO;
+        Self { host, spec, life, drawer, values, disk, runs: 0, ahead, notices }
     }
 
     fn graph(&self) -> Graph {
@@ -85,9 +95,11 @@ impl Bench {
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
             let decl = StepDecl::new(step, "given", "read");
-            graph.add(decl, Given(values.clone(), self.life.clone()));
+            graph.add(decl, Given(values.clone(), self.life.clone(), self.drawer.clone()));
         }
-        crate::build(&mut graph, &self.spec, &self.host.world());
+        let mut world = self.host.world();
+        world.clock = Arc::new(clocks::Ahead(world.clock.clone(), self.ahead));
+        crate::build(&mut graph, &self.spec, &world);
         graph.check().unwrap();
         graph
     }

@@ -182,6 +182,7 @@ async fn who(world: &World, address: Ipv4Addr, access: &TalosAccess) -> &'static
         Presence::Silent { .. } => "silent",
         Presence::Maintenance(_) => "maintenance",
         Presence::Ours(_) => "ours",
+        Presence::Untimely { .. } => "untimely",
         Presence::Foreign { .. } => "foreign",
     }
 }

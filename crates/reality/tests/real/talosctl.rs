@@ -18,15 +18,19 @@ async fn our_talosconfig_is_read_by_talosctl_and_by_talos_own_client() {
     let bundle = Bundle::generate(&SystemEntropy, &SystemClock).unwrap();
     let access = TalosAccess::issue(&bundle, &SystemEntropy, &SystemClock).unwrap();
     let place = folder();
-    let file = write(place.path(), "talosconfig", access.talosconfig(&spec).expose());
-    let file = file.display().to_string();
-
-    let words = ["--talosconfig", &file, "config", "info", "--output", "json"];
-    let told = run(with(talosctl.program(), &words), SOON).await.expect_success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["context"], "blue");
-    assert_eq!(told["endpoints"], json!(["127.0.84.11", "127.0.84.12", "127.0.84.13"]));
-    assert_eq!(told["roles"], json!(["os:admin"]));
+    let text = access.talosconfig(&spec);
+    // As it is given out, and as it is escrowed: with a line that says whose it is.
+    let escrowed = format!("# castle blue 0011223344556677\n{}", text.expose());
+    let escrowed = write(place.path(), "escrowed", &escrowed).display().to_string();
+    let file = write(place.path(), "talosconfig", text.expose()).display().to_string();
+    for file in [&escrowed, &file] {
+        let words = ["--talosconfig", file, "config", "info", "--output", "json"];
+        let told = run(with(talosctl.program(), &words), SOON).await.expect_success();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["context"], "blue");
+        assert_eq!(told["endpoints"], json!(["127.0.84.11", "127.0.84.12", "127.0.84.13"]));
+        assert_eq!(told["roles"], json!(["os:admin"]));
+    }
 
     for name in ORACLES {
         let Some(oracle) = Real::find(name) else { return };

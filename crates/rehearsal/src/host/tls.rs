@@ -24,6 +24,9 @@ use super::supply::VirtualTime;
 use crate::birth::dice_for;
 use crate::turn::{Listen, ServerIdentity};
 
+/// How long Talos lets a certificate of its API live.
+const CERTIFICATE_LIFE: Duration = Duration::from_hours(24);
+
 /// The fixed part of an Ed25519 private key in PKCS#8 (RFC 8410); 32 bytes of key follow.
 const ED25519_PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
@@ -124,10 +127,11 @@ impl Certificates {
         let demands = matches!(target, Target::Machine { listen: Listen::Secure { .. }, .. });
         let own = match (target, identity) {
             (Target::Endpoint { host, .. }, _) => self.public(host)?,
-            (_, Some(identity)) => self.machine(&name, identity)?,
+            (_, Some(identity)) => self.machine(&name, identity, time)?,
             (_, None) => self.public(&name)?,
         };
         let clients = identity.and_then(|identity| identity.client_authority.as_deref());
+        let time = WorldTime { time, off: identity.map_or(0, |identity| identity.clock_off) };
         let foreign = matches!(target, Target::Machine { listen: Listen::Foreign { .. }, .. });
         let mut config = if foreign {
             // It demands certificates of an authority that nobody here has.
@@ -153,7 +157,12 @@ impl Certificates {
         Ok((vec![leaf.der().clone()], private(&key)))
     }
 
-    fn machine(&self, name: &str, identity: &ServerIdentity) -> Result<Identity, IdentityError> {
+    fn machine(
+        &self,
+        name: &str,
+        identity: &ServerIdentity,
+        time: VirtualTime,
+    ) -> Result<Identity, IdentityError> {
         let wrong = |source| IdentityError::Issue { whose: name.to_owned(), source };
         let key = key(self.seed, name).map_err(wrong)?;
         let mut sans = Vec::new();
@@ -161,7 +170,13 @@ impl Certificates {
             sans.push(SanType::DnsName(dns.as_str().try_into().map_err(wrong)?));
         }
         sans.extend(identity.addresses.iter().map(|address| SanType::IpAddress((*address).into())));
-        let wanted = params(&identity.common_name, sans, self.seed);
+        let mut wanted = params(&identity.common_name, sans, self.seed);
+        if identity.clock_off != 0 {
+            // Like a real machine's: from now on, by its own clock.
+            let now = WorldTime { time, off: identity.clock_off }.now();
+            wanted.not_before = rcgen::date_time_ymd(1970, 1, 1) + now;
+            wanted.not_after = wanted.not_before + CERTIFICATE_LIFE;
+        }
         let leaf = match &identity.authority {
             None => wanted.self_signed(&key).map_err(wrong)?,
             Some(authority) => {
@@ -183,11 +198,11 @@ fn server_config(
     name: &str,
     (chain, key): Identity,
     clients: Option<(&str, bool)>,
-    time: VirtualTime,
+    time: WorldTime,
 ) -> Result<ServerConfig, IdentityError> {
     let refused = |source| IdentityError::Refused { whose: name.to_owned(), source };
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ServerConfig::builder_with_details(provider.clone(), Arc::new(WorldTime(time)))
+    let builder = ServerConfig::builder_with_details(provider.clone(), Arc::new(time))
         .with_safe_default_protocol_versions()
         .map_err(refused)?;
     let builder = match clients {
@@ -245,14 +260,28 @@ fn params(name: &str, sans: Vec<SanType>, seed: u64) -> CertificateParams {
 fn digest(identity: &ServerIdentity) -> String {
     let ServerIdentity { common_name, names, addresses, generation, client_authority, .. } =
         identity;
+    let off = identity.clock_off;
     let authority = identity.authority.as_ref().map(|authority| &authority.certificate);
     let all = format!(
-        "{common_name} {names:?} {addresses:?} {generation:?} {client_authority:?} {authority:?}"
+        "{common_name} {names:?} {addresses:?} {generation:?} {client_authority:?} {authority:?} {off}"
     );
     hex::encode(&Sha256::digest(all)[..8])
 }
 
-struct WorldTime(VirtualTime);
+/// The world's time, as a server's clock shows it.
+#[derive(Clone, Copy)]
+struct WorldTime {
+    time: VirtualTime,
+    /// By how many seconds the clock is ahead.
+    off: i64,
+}
+
+impl WorldTime {
+    /// Since 1970.
+    fn now(self) -> Duration {
+        Duration::from_millis(self.time.moment().0.saturating_add_signed(self.off * 1000))
+    }
+}
 
 impl fmt::Debug for WorldTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,6 +291,6 @@ impl fmt::Debug for WorldTime {
 
 impl TimeProvider for WorldTime {
     fn current_time(&self) -> Option<UnixTime> {
-        Some(UnixTime::since_unix_epoch(Duration::from_millis(self.0.moment().0)))
+        Some(UnixTime::since_unix_epoch(self.now()))
     }
 }

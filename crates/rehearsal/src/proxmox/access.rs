@@ -53,6 +53,8 @@ pub(super) struct Access {
     tokens: BTreeMap<String, Token>,
     /// Path, then user or token, then privilege: whether it holds below the path too.
     acl: BTreeMap<String, BTreeMap<String, BTreeMap<String, bool>>>,
+    /// Pools, each with the guests in it.
+    pools: BTreeMap<String, BTreeSet<u32>>,
 }
 
 /// An API token. Only the hash of its secret is kept.
@@ -109,13 +111,42 @@ impl Access {
         }
     }
 
+    /// Lets everything that was given at a path be given at others instead.
+    pub(super) fn shift(&mut self, from: &str, to: &[String]) {
+        let given = self.acl.remove(from).unwrap_or_default();
+        for path in to {
+            for (who, rights) in &given {
+                let place = self.acl.entry(path.clone()).or_default();
+                place.entry(who.clone()).or_default().extend(rights.clone());
+            }
+        }
+    }
+
+    /// Puts guests into a pool.
+    pub(super) fn pool(&mut self, name: &str, vmids: &[u32]) {
+        self.pools.entry(name.to_owned()).or_default().extend(vmids);
+    }
+
     /// Removes every token.
     pub(super) fn revoke(&mut self) {
         self.tokens.clear();
     }
 
-    /// What an ACL gives to one user or token: what is set deeper replaces what is inherited.
+    /// What is given to one user or token: by the path itself, and by the pool that a guest is in.
     fn given(&self, who: &str, path: &str) -> Rights {
+        let mut found = self.by_path(who, path);
+        let guest = path.strip_prefix("/vms/").and_then(|vmid| vmid.parse::<u32>().ok());
+        for (pool, _) in
+            self.pools.iter().filter(|(_, held)| guest.is_some_and(|id| held.contains(&id)))
+        {
+            let more = self.by_path(who, &format!("/pool/{pool}"));
+            found.extend(more.into_iter().filter(|(_, below)| *below));
+        }
+        found
+    }
+
+    /// What an ACL gives to one user or token: what is set deeper replaces what is inherited.
+    fn by_path(&self, who: &str, path: &str) -> Rights {
         let mut found = Rights::new();
         let pieces: Vec<&str> = path.split('/').filter(|piece| !piece.is_empty()).collect();
         for depth in 0..=pieces.len() {
@@ -178,6 +209,12 @@ impl Caller {
             return Ok(());
         }
         Err(Refusal::denied(&format!("{path}, {}", privileges.join("|"))))
+    }
+
+    /// The pools that are shown to it.
+    pub(super) fn pools(&self) -> Vec<Value> {
+        let seen = |name: &&String| self.may(&format!("/pool/{name}"), "Pool.Audit");
+        self.access.pools.keys().filter(seen).map(|name| json!({ "poolid": name })).collect()
     }
 
     /// Whether a storage is shown to it.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::create::random_uuid;
 use super::drive::{is_drive, volume_of};
 use super::form::Parameters;
-use super::privilege::{may_change_drives, may_configure, may_use_devices};
+use super::privilege::{may_change_drives, may_configure};
 use super::property::{Property, bytes, size};
 use super::reply::{Answer, Refusal};
 use super::schema::schema;
@@ -91,7 +91,7 @@ impl Proxmox {
         let caller = &request.caller;
         self.check_drives(caller, vmid, &set)?;
         may_configure(caller, vmid, delete.iter().chain(set.keys()))?;
-        may_use_devices(caller, vmid, &set, "modify")?;
+        self.may_use_devices(caller, vmid, &set, "modify")?;
         Self::check_imports(&set)?;
         let guest = self.guest(vmid).map_err(Refusal::failed)?;
         may_change_drives(caller, vmid, &set)?;

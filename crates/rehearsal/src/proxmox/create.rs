@@ -4,7 +4,7 @@ use super::config::normalise;
 use super::drive::is_drive;
 use super::form::Parameters;
 use super::guest::Guest;
-use super::privilege::{may_configure, may_use_devices};
+use super::privilege::may_configure;
 use super::property::Property;
 use super::reply::{Answer, Refusal};
 use super::task::Work;
@@ -39,7 +39,7 @@ impl Proxmox {
         }
         self.check_drives(caller, vmid, &options)?;
         may_configure(caller, vmid, options.keys())?;
-        may_use_devices(caller, vmid, &options, "set")?;
+        self.may_use_devices(caller, vmid, &options, "set")?;
         Self::check_imports(&options)?;
         self.overtake(vmid);
         if let Some(there) = self.guests.get(&vmid) {

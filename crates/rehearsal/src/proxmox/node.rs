@@ -57,11 +57,11 @@ impl Proxmox {
         Ok(Answer::read(json!(free.to_string())))
     }
 
-    /// `GET /pools`: nobody made one.
+    /// `GET /pools`: those that the caller may see; what is in them is told by nobody here.
     pub(super) fn list_pools(request: &Request) -> Result<Answer, Refusal> {
         match request.parameters.get("poolid") {
             Some(_) => Err(Self::no_pool(request)),
-            None => Ok(Answer::read(json!([]))),
+            None => Ok(Answer::read(json!(request.caller.pools()))),
         }
     }
 
@@ -164,8 +164,7 @@ impl Proxmox {
             }));
         }
         for (at, name) in self.bridges.iter().enumerate().filter(|_| bridges) {
-            let path = format!("/sdn/zones/localnetwork/{name}");
-            if !["SDN.Audit", "SDN.Use"].iter().any(|right| request.caller.may(&path, right)) {
+            if !self.shows_network(&request.caller, name) {
                 continue;
             }
             listed.push(json!({
@@ -173,6 +172,12 @@ impl Proxmox {
                 "method6": "manual", "priority": 4 + at, "families": ["inet"],
                 "bridge_ports": "eno1", "bridge_stp": "off", "bridge_fd": "0",
             }));
+        }
+        let vnets = kind.is_some_and(|kind| matches!(kind, "any_bridge" | "vnet" | "include_sdn"));
+        for name in self.vnets.keys().filter(|_| vnets) {
+            if self.shows_network(&request.caller, name) {
+                listed.push(json!({ "iface": name, "type": "vnet", "active": "1" }));
+            }
         }
         Answer::read(json!(listed))
     }

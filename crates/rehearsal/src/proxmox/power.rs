@@ -107,7 +107,7 @@ impl Proxmox {
                 .ok()
                 .filter(|_| name.starts_with("net"))
                 .and_then(|card| card.options.get("bridge").cloned());
-            if let Some(bridge) = bridge.filter(|bridge| !self.bridges.contains(bridge)) {
+            if let Some(bridge) = bridge.filter(|bridge| !self.has_network(bridge)) {
                 return Err(format!("bridge '{bridge}' does not exist"));
             }
         }

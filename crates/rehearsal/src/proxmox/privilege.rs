@@ -1,5 +1,6 @@
 //! Which privilege a change of a guest's config needs, option by option.
 
+use super::Proxmox;
 use super::access::Caller;
 use super::form::Parameters;
 use super::property::Property;
@@ -100,29 +101,49 @@ pub(super) fn may_change_drives(
     Ok(())
 }
 
-/// Demands the right to the devices of the host that a change names: serial ports and bridges.
-pub(super) fn may_use_devices(
-    caller: &Caller,
-    vmid: u32,
-    options: &Parameters,
-    verb: &str,
-) -> Result<(), Refusal> {
-    for (name, text) in options {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        if stem == "serial" && schema().option(name).is_some() {
-            if text != "socket" {
-                let words = format!("only root can {verb} '{name}' config for real devices");
-                return Err(Refusal::failed(words));
-            }
-            caller.need(&format!("/vms/{vmid}"), "VM.Config.HWType")?;
-        }
-        if stem == "net"
-            && let Ok(card) = Property::parse(text, Some("model"))
-            && let Some(bridge) = card.options.get("bridge")
-        {
-            let tag = card.options.get("tag").map_or_else(String::new, |tag| format!("/{tag}"));
-            caller.need(&format!("/sdn/zones/localnetwork/{bridge}{tag}"), "SDN.Use")?;
-        }
+impl Proxmox {
+    /// The path at which a network card's bridge is used: a vnet stands in its own zone.
+    fn network_path(&self, bridge: &str) -> String {
+        let zone = self.vnets.get(bridge).map_or("localnetwork", String::as_str);
+        format!("/sdn/zones/{zone}/{bridge}")
     }
-    Ok(())
+
+    /// Whether guests can be put into a network of this name.
+    pub(super) fn has_network(&self, name: &str) -> bool {
+        self.bridges.contains(name) || self.vnets.contains_key(name)
+    }
+
+    /// Whether a network is shown to somebody.
+    pub(super) fn shows_network(&self, caller: &Caller, name: &str) -> bool {
+        let path = self.network_path(name);
+        ["SDN.Audit", "SDN.Use"].iter().any(|right| caller.may(&path, right))
+    }
+
+    /// Demands the right to the devices of the host that a change names: serial ports and bridges.
+    pub(super) fn may_use_devices(
+        &self,
+        caller: &Caller,
+        vmid: u32,
+        options: &Parameters,
+        verb: &str,
+    ) -> Result<(), Refusal> {
+        for (name, text) in options {
+            let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            if stem == "serial" && schema().option(name).is_some() {
+                if text != "socket" {
+                    let words = format!("only root can {verb} '{name}' config for real devices");
+                    return Err(Refusal::failed(words));
+                }
+                caller.need(&format!("/vms/{vmid}"), "VM.Config.HWType")?;
+            }
+            if stem == "net"
+                && let Ok(card) = Property::parse(text, Some("model"))
+                && let Some(bridge) = card.options.get("bridge")
+            {
+                let tag = card.options.get("tag").map_or_else(String::new, |tag| format!("/{tag}"));
+                caller.need(&format!("{}{tag}", self.network_path(bridge)), "SDN.Use")?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -19,7 +19,7 @@
 //! | | `Datastore.Allocate` | the removal of an image |
 //! | the node | `Sys.Audit` | its memory and processors |
 //! | | `Sys.AccessNetwork` | download-url |
-//! | `/sdn/zones/localnetwork` | `SDN.Use` | the bridge of a card, and bridges in lists |
+//! | the bridge | `SDN.Use` | the bridge of a card, and bridges in lists |
 
 use super::ProxmoxBirth;
 
@@ -34,7 +34,7 @@ pub enum Place {
     Images,
     /// The node.
     Node,
-    /// The bridges.
+    /// The bridge.
     Network,
 }
 
@@ -69,7 +69,7 @@ impl Place {
             Self::Disks => format!("/storage/{}", birth.storage),
             Self::Images => format!("/storage/{}", birth.image_storage),
             Self::Node => format!("/nodes/{}", birth.node),
-            Self::Network => "/sdn/zones/localnetwork".to_owned(),
+            Self::Network => format!("/sdn/zones/localnetwork/{}", birth.bridge),
         }
     }
 }

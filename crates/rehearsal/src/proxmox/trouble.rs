@@ -81,6 +81,27 @@ pub enum ProxmoxTrouble {
         /// The privilege.
         privilege: String,
     },
+    /// Everything that was given at a path is given at others instead.
+    PrivilegesMoved {
+        /// The path, as it stands in an ACL.
+        from: String,
+        /// The others.
+        to: Vec<String>,
+    },
+    /// Guests are put into a pool.
+    Pooled {
+        /// Its name.
+        pool: String,
+        /// Their numbers.
+        vmids: Vec<u32>,
+    },
+    /// A bridge is not one of the node's own, but a vnet of a zone.
+    Vnet {
+        /// Its name.
+        name: String,
+        /// The zone.
+        zone: String,
+    },
     /// Somebody makes a VM.
     ForeignVm {
         /// Its number.
@@ -275,6 +296,12 @@ impl Proxmox {
             T::TokenRevoked => self.access.revoke(),
             T::PrivilegeTaken { path, privilege } => self.access.take(path, None, privilege),
             T::PrivilegeNotInherited { path, privilege } => self.access.flatten(path, privilege),
+            T::PrivilegesMoved { from, to } => self.access.shift(from, to),
+            T::Pooled { pool, vmids } => self.access.pool(pool, vmids),
+            T::Vnet { name, zone } => {
+                self.bridges.remove(name);
+                self.vnets.insert(name.clone(), zone.clone());
+            }
             T::ForeignVm { vmid, name, tags, running, node } => {
                 self.add_foreign_guest(*vmid, name, tags, *running);
                 if let Some(guest) = self.guests.get_mut(vmid) {

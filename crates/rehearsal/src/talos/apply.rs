@@ -100,7 +100,7 @@ fn judged(
     if !maintenance && mode == ApplyMode::Reboot && machine.is_late() {
         return Err(Refusal::new(Code::Unimplemented, "reboot mode is not supported"));
     }
-    let config = Config::read(&text.0)?;
+    let config = Config::read(&text.0, machine.is_late())?;
     let role_changes =
         machine.config().is_some_and(|own| own.control_plane != config.control_plane);
     if role_changes {

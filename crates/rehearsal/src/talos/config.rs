@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use castle_talos_proto::document;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tonic::Code;
@@ -13,7 +14,7 @@ use super::Refusal;
 
 mod keys;
 
-use keys::{CONFLICTS, CONTROL_PLANE_ONLY, DOCUMENTS, MAIN};
+use keys::{CONFLICTS, CONTROL_PLANE_ONLY};
 
 /// What a machine knows from its config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,8 +57,8 @@ impl fmt::Debug for Text {
 }
 
 impl Config {
-    /// Reads and judges a config.
-    pub(super) fn read(text: &str) -> Result<Self, Refusal> {
+    /// Reads and judges a config, as Talos does; `late` from 1.14 on.
+    pub(super) fn read(text: &str, late: bool) -> Result<Self, Refusal> {
         let invalid = |text: String| Refusal::new(Code::InvalidArgument, text);
         let mut documents = Vec::new();
         for document in yaml_serde::Deserializer::from_str(text) {
@@ -74,13 +75,13 @@ impl Config {
         if mains.count() > 1 {
             return Err(invalid("not a unique config document".to_owned()));
         }
-        for (place, keys) in MAIN {
+        for (place, keys) in document::MAIN {
             let part = if place.is_empty() { Some(main) } else { main.get(place) };
             check_keys("/v1alpha1/", place, part, keys).map_err(invalid)?;
         }
         let others: Vec<&Value> = documents.iter().filter(|d| d.get("kind").is_some()).collect();
         for document in &others {
-            check_document(document).map_err(invalid)?;
+            check_document(document, late).map_err(invalid)?;
         }
         let whole = Whole { main, others: &others };
         let mut config = whole.judge().map_err(|problems| {
@@ -115,10 +116,9 @@ impl Config {
     }
 }
 
-fn check_document(document: &Value) -> Result<(), String> {
+fn check_document(document: &Value, late: bool) -> Result<(), String> {
     let kind = document["kind"].as_str().unwrap_or_default();
-    let known = DOCUMENTS.iter().find(|(name, _)| *name == kind);
-    let Some((_, keys)) = known else {
+    let Some(keys) = document::keys(kind, late) else {
         return Err(format!("error decoding document: \"{kind}\" \"v1alpha1\": not registered"));
     };
     if document["apiVersion"] != "v1alpha1" {

@@ -30,12 +30,12 @@ impl Talos {
             ),
             (
                 "all control plane static pods to be running",
-                self.each(control_planes, |m| lack(m.running.api_server, "no static pods yet")),
+                self.each(control_planes, |m| lack(m.serves_kubernetes(), "no static pods yet")),
             ),
             (
                 "all control plane components to be ready",
                 self.each(control_planes, |m| {
-                    lack(m.running.api_server, "kube-apiserver not ready")
+                    lack(m.serves_kubernetes(), "kube-apiserver not ready")
                 }),
             ),
             (

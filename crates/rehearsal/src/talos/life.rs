@@ -167,11 +167,10 @@ impl Talos {
         let cluster = machine.cluster().map(str::to_owned);
         let control_plane = machine.is_control_plane();
         let trusted = control_plane
-            || self.machines.values().any(|other| {
-                other.api == Api::Secure
-                    && other.is_control_plane()
-                    && other.cluster() == cluster.as_deref()
-            });
+            || self
+                .machines
+                .values()
+                .any(|other| other.gives_trust() && other.cluster() == cluster.as_deref());
         // A worker that waits for its certificate boots on meanwhile, and comes here a second time.
         let first = !machine.running.runtime;
         if let Some(machine) = self.machines.get_mut(&vmid).filter(|_| trusted) {
@@ -182,18 +181,22 @@ impl Talos {
         if first {
             self.later(turn, vmid, Process::Runtime, Milestone::Runtime);
         }
-        if control_plane {
-            let waiting: Vec<u32> = self
-                .machines
-                .iter()
-                .filter(|(_, other)| other.up && other.api == Api::Down)
-                .filter(|(_, other)| other.cluster() == cluster.as_deref())
-                .filter(|(_, other)| !other.is_control_plane() && other.config().is_some())
-                .map(|(vmid, _)| *vmid)
-                .collect();
-            for worker in waiting {
-                self.later(turn, worker, Process::Trust, Milestone::Secure);
-            }
+        self.entrust(turn, vmid);
+    }
+
+    /// Workers that wait for a certificate get it from a control plane that can give one.
+    pub(super) fn entrust(&self, turn: &mut Turn<'_>, vmid: u32) {
+        let Some(machine) = self.machines.get(&vmid).filter(|machine| machine.gives_trust()) else {
+            return;
+        };
+        let waiting = self
+            .machines
+            .iter()
+            .filter(|(_, other)| other.up && other.api == Api::Down)
+            .filter(|(_, other)| other.cluster() == machine.cluster())
+            .filter(|(_, other)| !other.is_control_plane() && other.config().is_some());
+        for (worker, _) in waiting {
+            self.later(turn, *worker, Process::Trust, Milestone::Secure);
         }
     }
 
@@ -202,7 +205,7 @@ impl Talos {
         let served: Vec<String> = self
             .machines
             .values()
-            .filter(|machine| machine.running.api_server)
+            .filter(|machine| machine.serves_kubernetes())
             .filter_map(|machine| machine.cluster().map(str::to_owned))
             .filter(|cluster| self.quorum(cluster))
             .collect();

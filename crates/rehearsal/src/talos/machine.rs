@@ -167,6 +167,10 @@ pub(super) struct Troubles {
     pub(super) dead: bool,
     /// Its clock is never in sync.
     pub(super) clock_astray: bool,
+    /// By how many seconds its clock is ahead of the world's; below zero, behind it.
+    pub(super) clock_off: i64,
+    /// Its API server does not run, although all that it needs does.
+    pub(super) api_server_down: bool,
     /// The registry refuses it the kubelet's image.
     pub(super) pulls_limited: bool,
     /// The next bootstrap works, and nobody hears of it.
@@ -246,6 +250,16 @@ impl Machine {
         self.on && self.running.etcd
     }
 
+    /// Whether it gives certificates to workers: its own API runs, and its clock can be relied on.
+    pub(super) fn gives_trust(&self) -> bool {
+        self.api == Api::Secure && self.is_control_plane() && !self.troubles.clock_astray
+    }
+
+    /// Whether its own API server answers.
+    pub(super) fn serves_kubernetes(&self) -> bool {
+        self.running.api_server && !self.troubles.api_server_down
+    }
+
     /// Whether the API can not reach what is behind it.
     pub(super) fn deaf(&self) -> bool {
         self.ending.as_ref().is_some_and(|ending| ending.deaf)
@@ -257,7 +271,7 @@ impl Machine {
             (TALOS_PORT, _) if self.troubles.foreign => Listen::Foreign { vmid },
             (TALOS_PORT, Api::Maintenance) => Listen::Maintenance { vmid },
             (TALOS_PORT, Api::Secure) => Listen::Secure { vmid },
-            (KUBERNETES_PORT, _) if self.running.api_server => Listen::KubeApi { vmid },
+            (KUBERNETES_PORT, _) if self.serves_kubernetes() => Listen::KubeApi { vmid },
             _ => Listen::Refused,
         }
     }

@@ -45,10 +45,12 @@ pub(super) fn services(machine: &Machine, etcd_well: bool) -> Vec<Service> {
     }
     services.push(Service::running("machined", true));
     if machine.is_control_plane() {
-        services.push(if machine.running.runtime {
-            Service::running("trustd", true)
-        } else {
+        services.push(if !machine.running.runtime {
             waiting("trustd")
+        } else if machine.troubles.clock_astray {
+            Service::other("trustd", "Waiting", "Waiting for time sync")
+        } else {
+            Service::running("trustd", true)
         });
     }
     services
@@ -112,6 +114,9 @@ pub(super) fn status(machine: &Machine, services: &[Service]) -> Value {
         miss("services", missing.join(", "));
     }
     let name = machine.hostname();
+    if machine.running.api_server && !machine.serves_kubernetes() {
+        miss("staticPods", format!("kube-system/kube-apiserver-{name} not ready"));
+    }
     if !machine.running.joined {
         miss("nodeReady", format!("node \"{name}\" status is not available yet"));
     } else if !machine.running.ready {

@@ -25,8 +25,12 @@ pub enum TalosTrouble {
     Reboots(u32),
     /// It has another address than it was given, until it is configured.
     WrongAddress(u32, Ipv4Addr),
-    /// Its clock is not in sync (or is again).
+    /// Its clock is not in sync (or is again, and right).
     ClockAstray(u32, bool),
+    /// Its clock is not in sync and ahead by this many seconds; below zero, behind.
+    ClockOff(u32, i64),
+    /// Its API server does not run (or does again), while everything else on it does.
+    ApiServerDown(u32, bool),
     /// Its disk holds the data of an etcd that is long gone: the disk it has, else the next one.
     StaleEtcd(u32),
     /// The next bootstrap works, but the connection breaks before the answer.
@@ -67,14 +71,21 @@ impl Talos {
             }
             TalosTrouble::ClockAstray(vmid, astray) => {
                 self.mark(*vmid, |troubles| troubles.clock_astray = *astray);
-                let waits = |machine: &Machine| {
-                    machine.running.runtime
-                        && !machine.running.etcd_image
-                        && !machine.running.kubelet
-                };
-                if !astray && self.machines.get(vmid).is_some_and(waits) {
-                    self.pull(turn, *vmid);
+                if !astray {
+                    self.set_clock(turn, *vmid);
                 }
+            }
+            TalosTrouble::ClockOff(vmid, seconds) => {
+                self.mark(*vmid, |troubles| {
+                    troubles.clock_astray = true;
+                    troubles.clock_off = *seconds;
+                });
+                self.cut(*vmid);
+            }
+            TalosTrouble::ApiServerDown(vmid, down) => {
+                self.mark(*vmid, |troubles| troubles.api_server_down = *down);
+                self.cut(*vmid);
+                self.register(turn);
             }
             TalosTrouble::StaleEtcd(vmid) => match self.machines.get_mut(vmid) {
                 Some(machine) if !machine.running.etcd => machine.disk.etcd = Some(STALE),
@@ -106,6 +117,19 @@ impl Talos {
         if let Some(machine) = self.machines.get_mut(&vmid) {
             set(&mut machine.troubles);
         }
+    }
+
+    /// A machine has found the right time: it makes its certificates anew, and goes on with what waited for that.
+    fn set_clock(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        self.mark(vmid, |troubles| troubles.clock_off = 0);
+        self.cut(vmid);
+        let waits = |machine: &Machine| {
+            machine.running.runtime && !machine.running.etcd_image && !machine.running.kubelet
+        };
+        if self.machines.get(&vmid).is_some_and(waits) {
+            self.pull(turn, vmid);
+        }
+        self.entrust(turn, vmid);
     }
 
     fn cut(&mut self, vmid: u32) {

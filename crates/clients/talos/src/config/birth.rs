@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use castle_model::{Class, Failure, Secret};
+use castle_model::{Class, DigestKey, Failure, Secret};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::read;
 
@@ -33,16 +32,11 @@ impl BirthMark {
             Failure::new(Class::Invalid, "read a machine config", "the text is not YAML")
         })?;
         let all = Documents(&documents);
-        let salt = all.either("/cluster/secret", "DiscoveryIdentityConfig", "/clusterSecret");
-        let salt = salt.as_str().unwrap_or_default().to_owned();
+        let root = all.either("/cluster/secret", "DiscoveryIdentityConfig", "/clusterSecret");
+        let root = Secret::new(root.as_str().unwrap_or_default());
         let values = [all.names(), all.encryption(), all.secretbox(), all.service_account()];
         let digests = SETTINGS.iter().zip(values).map(|((name, _), value)| {
-            let mut hash = Sha256::new();
-            for part in [salt.as_str(), name, &canonical(&value)] {
-                hash.update(part.as_bytes());
-                hash.update([0]);
-            }
-            ((*name).to_owned(), hex::encode(&hash.finalize()[..8]))
+            ((*name).to_owned(), DigestKey::derived(&root, name).of(canonical(&value)))
         });
         Ok(Self(digests.collect()))
     }

@@ -65,7 +65,7 @@ async fn who_answers(site: &Site, address: Ipv4Addr, port: u16) -> Option<String
         Presence::Maintenance(_) | Presence::Ours(_) => {
             "a machine in Talos' maintenance mode answers".to_owned()
         }
-        Presence::Foreign { .. } => {
+        Presence::Foreign { .. } | Presence::Untimely { .. } => {
             "a Talos machine answers that has a config of another cluster".to_owned()
         }
         Presence::Silent { why } => format!("something that is not Talos answers ({why})"),

@@ -75,11 +75,13 @@ pub(super) fn judge(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<Fi
         let fetched = if missing == 0 || host.image { 0 } else { image };
         findings.extend(storage_finding(host, spec, &platform.image_storage, ("import", fetched)));
     }
-    if host.held.is_whole(Place::Network) && !host.bridges.contains(&platform.bridge) {
+    let is_there = host.bridges.iter().any(|found| found.name == platform.bridge);
+    if host.held.is_whole(Place::Network) && !is_there {
+        let names: Vec<&str> = host.bridges.iter().map(|found| found.name.as_str()).collect();
         findings.push(Finding::new(
             format!("bridge {} on {}", platform.bridge, platform.node),
-            format!("there is no such bridge (there are: {})", host.bridges.join(", ")),
-            "compare `bridge` with the networks of the node",
+            format!("there is no such bridge (there are: {})", names.join(", ")),
+            "compare `bridge` with the networks of the node; a vnet is shown to those alone who have SDN.Use in its zone (/sdn/zones/ZONE)",
         ));
     }
     if let Some(status) = &host.status {
@@ -92,6 +94,11 @@ pub(super) fn judge(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<Fi
 /// What a person should know, and need not mend.
 pub(super) fn notices(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<String> {
     let mut told = Vec::new();
+    if inventory.short_sighted {
+        told.push(
+            "the token sees the declared VMs alone: the memory of other guests is not counted, and VMs of this castle with other numbers are not found".to_owned(),
+        );
+    }
     let name = &spec.platform.storage;
     let wanted = promised(spec, inventory);
     if let Some(storage) = host.storages.iter().find(|storage| storage.storage == *name)

@@ -8,13 +8,17 @@ use super::super::inventory::Inventory;
 use super::super::privileges::{Held, NEEDS};
 use super::super::wanted::Wanted;
 use super::judge::{GIB, judge, notices};
-use super::{Host, HostStatus, NodeEntry, Storage, Volume};
+use super::{Bridge, Host, HostStatus, NodeEntry, Storage, Volume};
 
 fn storage(name: &str, kind: &str, content: &str) -> Storage {
     serde_json::from_value(json!({
         "storage": name, "type": kind, "content": content, "enabled": 1, "active": 1, "avail": 900 * GIB,
     }))
     .unwrap()
+}
+
+fn bridge(name: &str) -> Bridge {
+    Bridge { name: name.to_owned(), is_vnet: false }
 }
 
 /// A host on which the example castle can be raised.
@@ -27,7 +31,7 @@ fn host() -> Host {
             storage("local", "dir", "iso,import"),
             storage("local-lvm", "lvmthin", "images,rootdir"),
         ],
-        bridges: vec!["vmbr0".into()],
+        bridges: vec![bridge("vmbr0")],
         disks: Vec::new(),
         image: false,
     }
@@ -51,7 +55,7 @@ fn everything_that_is_wrong_is_said_at_once() {
     host.status = Some(HostStatus { memory_total: 32 * GIB, memory_free: 20 * GIB, processors: 2 });
     host.storages[0].content = "iso".into();
     host.storages[1].active = false;
-    host.bridges = vec!["vmbr1".into()];
+    host.bridges = vec![bridge("vmbr1")];
     let disk = json!({"volid": "local-lvm:vm-422-disk-0", "content": "images", "vmid": 422});
     host.disks = vec![serde_json::from_value::<Volume>(disk).unwrap()];
     let mut inventory = Inventory { others_memory: 6 * GIB, ..Inventory::default() };
@@ -63,7 +67,7 @@ fn everything_that_is_wrong_is_said_at_once() {
     number 422 of cp-02: the disk local-lvm:vm-422-disk-0 of an earlier VM lies there, and no VM has it; if nobody needs it, remove it on the host (pvesm free local-lvm:vm-422-disk-0), or choose another vmid
     storage local-lvm on pve: it cannot be reached now; look at its state in Proxmox: a disk or a server behind it is missing
     storage local on pve: it does not take `import` (it takes iso); allow it: pvesm set local --content iso,import; or name another
-    bridge vmbr0 on pve: there is no such bridge (there are: vmbr1); compare `bridge` with the networks of the node
+    bridge vmbr0 on pve: there is no such bridge (there are: vmbr1); compare `bridge` with the networks of the node; a vnet is shown to those alone who have SDN.Use in its zone (/sdn/zones/ZONE)
     memory of pve: the castle wants 40960 MiB; of 32768 MiB other guests that run may take 6144 MiB, and the host itself needs 2048 MiB; give the machines less memory, fewer machines, or switch other guests off
     processors of pve: worker-02 wants 4, the host has 2; give it fewer `cores` in the castle file
     ");
@@ -92,7 +96,7 @@ fn what_the_token_may_not_see_is_told_as_a_privilege_only() {
     host.storages.remove(1);
     insta::assert_snapshot!(found(&Inventory::default(), &host), @r"
     privileges at /storage/local-lvm: the token lacks Datastore.AllocateSpace, which is needed to make disks; on the host: pveum role modify CastleDisks --append 1 --privs Datastore.AllocateSpace; pveum acl modify /storage/local-lvm --roles CastleDisks --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
-    privileges at /sdn/zones/localnetwork: the token lacks SDN.Use, which is needed to use the bridge; on the host: pveum role modify CastleNetwork --append 1 --privs SDN.Use; pveum acl modify /sdn/zones/localnetwork --roles CastleNetwork --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
+    privileges at /sdn/zones/localnetwork/vmbr0: the token lacks SDN.Use, which is needed to use the bridge; on the host: pveum role modify CastleNetwork --append 1 --privs SDN.Use; pveum acl modify /sdn/zones/localnetwork/vmbr0 --roles CastleNetwork --users USER@REALM; and the same with --tokens 'USER@REALM!ID' (the token has only what its user has, too; docs/reference/proxmox-role.md)
     ");
 }
 

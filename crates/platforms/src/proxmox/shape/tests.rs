@@ -71,6 +71,12 @@ fn shown(changed: &[(&str, &str)]) -> Difference {
     let worker = worker(&spec);
     let mut config = BTreeMap::from(
         [
+            ("name", "blue-worker-01"),
+            ("cpu", "host"),
+            ("sockets", "1"),
+            ("nameserver", "192.168.1.1"),
+            ("boot", "order=scsi0"),
+            ("agent", "1"),
             ("cores", "4"),
             ("memory", "8192"),
             ("balloon", "0"),
@@ -94,6 +100,29 @@ fn shown(changed: &[(&str, &str)]) -> Difference {
 #[test]
 fn a_vm_as_wanted_differs_in_nothing() {
     assert_eq!(shown(&[]), Difference::default());
+}
+
+#[test]
+fn a_setting_may_be_written_in_more_than_one_way() {
+    let same = [("cpu", "cputype=host"), ("agent", "enabled=1,fstrim_cloned_disks=1")];
+    assert_eq!(shown(&same), Difference::default());
+}
+
+#[test]
+fn what_was_edited_by_hand_is_set_again() {
+    for (key, edited, wanted) in [
+        ("name", "web", "blue-worker-01"),
+        ("cpu", "kvm64", "host"),
+        ("sockets", "2", "1"),
+        ("nameserver", "9.9.9.9", "192.168.1.1"),
+        ("boot", "order=net0;scsi0", "order=scsi0"),
+        ("agent", "0", "1"),
+        ("onboot", "0", "1"),
+    ] {
+        let found = shown(&[(key, edited)]);
+        assert_eq!(found.settings, [(key, wanted.to_owned())]);
+        assert!(found.fixed.is_empty());
+    }
 }
 
 #[test]

@@ -72,6 +72,18 @@ fn a_clock_that_is_wrong_comes_before_all_it_causes() {
 }
 
 #[test]
+fn where_every_clock_differs_ours_is_suspected_first() {
+    let apart = |number| NodeEvidence {
+        sight: Sight::Untimely("its certificate is not valid before 2027".to_owned()),
+        ..plane(number)
+    };
+    let cure = |nodes| diagnose(&Evidence { nodes, vip: None })[0].cure.clone();
+    assert!(cure(vec![apart(1), apart(2)]).starts_with("every machine differs"));
+    assert!(cure(vec![apart(1), plane(2)]).starts_with("compare this computer's clock"));
+    assert!(cure(vec![apart(1)]).starts_with("compare this computer's clock"));
+}
+
+#[test]
 fn two_etcds_are_a_split_brain() {
     let with = |number, ids: &[u64]| NodeEvidence {
         members: Some(ids.iter().map(|id| member(*id)).collect()),

@@ -12,7 +12,7 @@ pub(super) async fn pass(time: Duration) {
 }
 
 /// The one failure of a run, as a person reads it: step, why, what was seen, what to do.
-fn told(report: &Report) -> (String, String) {
+pub(super) fn told(report: &Report) -> (String, String) {
     assert_eq!(report.outcome, RunOutcome::Failed);
     assert_eq!(report.failures.len(), 1, "{:#?}", report.failures);
     let (step, failure) = report.failures.first_key_value().unwrap();
@@ -23,7 +23,7 @@ fn told(report: &Report) -> (String, String) {
 
 impl Bench {
     /// Raises the castle and lets something happen on the way.
-    async fn up_while(&mut self, after: Duration, trouble: TalosTrouble) -> Report {
+    pub(super) async fn up_while(&mut self, after: Duration, trouble: TalosTrouble) -> Report {
         let host = self.host.clone();
         let mischief = async {
             pass(after).await;
@@ -79,20 +79,6 @@ async fn a_machine_at_a_wrong_address_gets_nothing_and_is_named() {
     let (step, words) = told(&bench.up().await);
     assert_eq!(step, "platform/boot/worker-01");
     assert!(words.contains("it has another address (a DHCP server"), "{words}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_clock_that_is_not_in_sync_is_the_reason_that_is_told() {
-    let mut bench = Bench::new(6, 1, 1);
-    bench.host.cause(TalosTrouble::ClockAstray(421, true));
-    let (step, words) = told(&bench.up().await);
-    assert_eq!(step, "platform/bootstrap");
-    assert!(words.contains("hint: the machine"), "{words}");
-    assert!(words.contains("time servers"), "{words}");
-    // Set right, the same command goes on.
-    bench.host.cause(TalosTrouble::ClockAstray(421, false));
-    assert_done(&bench.up().await);
-    assert_eq!(bench.etcds(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,6 +26,7 @@ async fn look(host: &Host, access: &TalosAccess) -> &'static str {
         Presence::Silent { .. } => "silent",
         Presence::Maintenance(_) => "maintenance",
         Presence::Ours(_) => "ours",
+        Presence::Untimely { .. } => "untimely",
         Presence::Foreign { .. } => "foreign",
     }
 }

@@ -62,7 +62,8 @@ async fn every_call_of_the_client_passes_the_schema() {
         ["local", "local-lvm"]
     );
     assert!(client.storage_status("pve", "local-lvm").await.unwrap().takes("images"));
-    assert_eq!(client.bridges("pve").await.unwrap(), ["vmbr0"]);
+    let [bridge] = &client.bridges("pve").await.unwrap()[..] else { panic!("one bridge") };
+    assert_eq!((bridge.name.as_str(), bridge.is_vnet), ("vmbr0", false));
     assert!(client.privileges("/vms/421").await.unwrap()["VM.Allocate"]);
 
     register(&host, SCHEMATIC).await;

@@ -139,7 +139,7 @@ fn what_is_set_deeper_replaces_what_is_inherited() {
         paths,
         [
             "/nodes/pve1",
-            "/sdn/zones/localnetwork",
+            "/sdn/zones/localnetwork/vmbr0",
             "/storage/local",
             "/storage/local-lvm",
             "/vms",

@@ -56,7 +56,7 @@ fn a_wrong_address_holds_until_the_config() {
 }
 
 #[test]
-fn a_clock_astray_holds_etcd_and_the_kubelet() {
+fn a_clock_astray_holds_etcd_the_kubelet_and_trust() {
     let (mut bench, _) = configured(1, &TalosTrouble::ClockAstray(421, true));
     let refusal = Refusal::new(Code::FailedPrecondition, "time is not in sync yet");
     assert_eq!(bench.call(421, Call::Bootstrap), Err(refusal));
@@ -64,7 +64,7 @@ fn a_clock_astray_holds_etcd_and_the_kubelet() {
         unmet(&bench),
         [
             "time: time is not synced",
-            "services: kubelet not running, etcd not running",
+            "services: kubelet not running, etcd not running, trustd not running",
             "nodeReady: node \"cp-01\" status is not available yet"
         ]
     );
