@@ -325,3 +325,44 @@ fn keys_come_from_the_first_source_that_has_them() {
     afterwards: `down` removes the entries once the machines are gone
     ");
 }
+
+#[test]
+fn a_check_meets_what_a_run_would_be_refused_for() {
+    let castle = Context::new();
+    let text = example("sops");
+    let (before, rest) = text.split_once("  secrets \"sops\" {").unwrap();
+    let (_, after) = rest.split_once("\n  }\n").unwrap();
+    castle.write("castle.hcl", &format!("{before}{after}"));
+    let ask = |act: &str, identity: Option<&str>| {
+        let mut command = castle.command(&["secrets", act]);
+        command.env("CASTLE_GITHUB_TOKEN", "ghp_x").env("CASTLE_PROXMOX_TOKEN", "a@b!c=0b2f");
+        command.envs(identity.map(|identity| ("SOPS_AGE_KEY", identity)));
+        Said::of(&command.output().unwrap())
+    };
+    ask("check", Some(IDENTITY)).ends(0);
+    assert!(ask("escrow", Some(IDENTITY)).ends(0).out.contains("can be written: yes"));
+    // All keys are there, but nobody could read what the castle makes.
+    let said = ask("check", None).ends(1);
+    assert!(said.err.contains("encrypt amber.escrow.enc.yaml"), "{}", said.err);
+    assert!(said.err.contains("there is no age identity"), "{}", said.err);
+    let said = ask("escrow", None).ends(0);
+    assert!(said.out.contains("can be written: no: there is no age identity"), "{}", said.out);
+}
+
+#[test]
+fn what_is_kept_says_until_when_it_opens_the_castle() {
+    let castle = Context::new();
+    castle.write("castle.hcl", &example("one-and-one"));
+    castle.run(&["rehearse", "up", "--speed", "max"]).ends(0);
+    let said = castle.run(&["rehearse", "secrets", "escrow", "--json"]).ends(0);
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let until: Vec<bool> = told["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["valid_until"].is_number())
+        .collect();
+    assert_eq!(until, [false, true, true], "{}", said.out);
+    let said = castle.run(&["rehearse", "secrets", "escrow"]).ends(0);
+    assert!(said.out.contains("valid until"), "{}", said.out);
+}

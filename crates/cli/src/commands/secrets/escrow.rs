@@ -38,11 +38,11 @@ pub(super) async fn kept(asked: &Asked<'_>) -> Result<Escrow, Failure> {
 }
 
 fn entry(entry: KeptEntry) -> Entry {
-    let KeptEntry { key, what, kept } = entry;
+    let KeptEntry { key, what, kept, valid_until } = entry;
     let state = match kept {
         None => EntryState::Absent,
         Some((_, Err(why))) => EntryState::Foreign { why },
-        Some((_text, Ok(life))) => EntryState::Ours { life, valid_until: None },
+        Some((_text, Ok(life))) => EntryState::Ours { life, valid_until },
     };
     Entry { key: key.to_owned(), what, state }
 }
@@ -53,6 +53,9 @@ fn writable(asked: &Asked<'_>) -> Writable {
         let why = "Infisical tells by the first write; the identity needs create, edit and delete on secrets there".to_owned();
         return Writable::Unknown { why };
     };
+    if let Err(failure) = asked.sources.keeps() {
+        return Writable::No { why: failure.why };
+    }
     let project = match asked.castle.place {
         Place::Real => asked.castle.folder.clone(),
         Place::Rehearsal => state::datacenter(asked.castle),
