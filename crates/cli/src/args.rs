@@ -1,8 +1,15 @@
 //! The command line: every command, flag and its help text.
 
+mod secrets;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::secrets::{
+    Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
+    Verify, refuse_private_keys,
+};
 
 /// Raises a whole Kubernetes castle from nothing, hands it to GitOps, keeps it true and razes it without a trace.
 ///
@@ -53,6 +60,8 @@ pub(crate) enum Command {
     Machineconfig(MachineConfig),
     /// Pin what the castle is made from by its content, in castle.lock beside the castle file
     Lock(LockArgs),
+    /// List, check, show, encrypt and decrypt secrets; never to disk in clear unless you say where
+    Secrets(Secrets),
     /// Do any of this in the built-in datacenter, with a castle file of your own too
     Rehearse(Rehearse),
     /// Print a completion script for a shell
@@ -204,6 +213,8 @@ pub(crate) enum RehearseAct {
     Machineconfig(MachineConfig),
     /// Pin what the castle is made from there, beside the rehearsal's datacenter
     Lock(LockArgs),
+    /// List, check and show the secrets of the rehearsal
+    Secrets(RehearsedSecrets),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
     /// Raise the castle again and again in memory and print the trace of each run

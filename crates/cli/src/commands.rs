@@ -9,6 +9,7 @@ mod reference;
 mod rehearse;
 mod repeat;
 mod run;
+mod secrets;
 mod shell;
 mod status;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
             give::run(&which, place, &Wish::MachineConfig(args), everywhere, settings)
         }
         Command::Lock(args) => lock::run(&which, place, args, everywhere, settings),
+        Command::Secrets(args) => secrets::run(&which, place, &args.act, everywhere, settings),
         Command::Rehearse(args) => rehearse(&which, &args.act, everywhere, settings),
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),
@@ -97,6 +99,7 @@ fn rehearse(
             give::run(which, place, &Wish::MachineConfig(args), everywhere, settings)
         }
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
+        RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
         RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),

@@ -1,5 +1,6 @@
 //! The program `castle`: arguments and settings in, one command, an exit code out.
 
+mod age;
 mod args;
 mod castle;
 mod commands;
@@ -22,12 +23,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::Cli;
+use crate::args::{Cli, refuse_private_keys};
 use crate::exit::Exit;
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
     hardening::harden();
+    if let Err(problem) = refuse_private_keys(std::env::args_os()) {
+        output::talk(&problem.to_string());
+        return problem.exit.into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -10,10 +10,12 @@ use castle_layers::secrets::files::{Disk, Files, Privacy};
 use castle_layers::secrets::private::lines;
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Secret;
-use castle_model::spec::{InfisicalSpec, PlatformSpec, SourceSpec, Spec};
+use castle_model::spec::{EscrowPlace, InfisicalSpec, PlatformSpec, SourceSpec, Spec};
+use castle_sops::Identities;
 use castle_wire::dialer::DialFuture;
 use castle_wire::{Dialer, SystemClock, SystemEntropy, TcpDialer, World};
 
+use crate::age;
 use crate::args::Pace;
 use crate::castle::Castle;
 use crate::exit::{Exit, Problem};
@@ -112,11 +114,21 @@ pub(crate) fn access(castle: &Castle, settings: &Settings) -> Result<Access, Pro
     let environment = variables.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
     Ok(Access {
         identities,
-        age: Arc::default(),
+        age: Arc::new(age_identities(&castle.spec, settings)?),
         environment: environment.collect(),
         files,
         invented: None,
     })
+}
+
+/// The age identities at hand, if anything of the castle is encrypted for one.
+fn age_identities(spec: &Spec, settings: &Settings) -> Result<Identities, Problem> {
+    let sealed = |source: &SourceSpec| matches!(source, SourceSpec::Sops(_));
+    let in_file = matches!(spec.secrets.escrow.place, EscrowPlace::File(_));
+    if in_file || spec.secrets.sources.iter().any(sealed) {
+        return Ok(age::at_hand(settings)?.told().identities);
+    }
+    Ok(Identities::default())
 }
 
 /// The machine identity of an Infisical: from its file, else from the environment.

@@ -23,6 +23,22 @@ pub(crate) const VARIABLES: &[Variable] = &[
     },
     Variable { name: "INFISICAL_CLIENT_SECRET", what: "its secret" },
     Variable {
+        name: "SOPS_AGE_KEY",
+        what: "an age identity (private key) that opens SOPS files and the escrow file; every identity that is at hand is tried",
+    },
+    Variable {
+        name: "SOPS_AGE_KEY_FILE",
+        what: "a file of age identities; the usual one, `sops/age/keys.txt` in the folder of configurations, is read as well",
+    },
+    Variable {
+        name: "SOPS_AGE_SSH_PRIVATE_KEY_FILE",
+        what: "an ssh private key to use as an age identity (else `~/.ssh/id_ed25519`, else `~/.ssh/id_rsa`)",
+    },
+    Variable {
+        name: "XDG_CONFIG_HOME",
+        what: "the folder of configurations (else `~/.config`), where the usual file of age identities is",
+    },
+    Variable {
         name: "SSL_CERT_FILE",
         what: "a file with the PEM certificates of authorities to trust, in place of the system's list",
     },

@@ -26,3 +26,5 @@ mod real;
 mod refusal;
 #[path = "castle/rise.rs"]
 mod rise;
+#[path = "castle/secrets.rs"]
+mod secrets;

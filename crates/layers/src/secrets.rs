@@ -20,6 +20,7 @@ pub mod gather;
 mod infisical;
 mod invented;
 pub mod kept;
+pub mod look;
 pub mod private;
 pub mod read;
 mod sealed;

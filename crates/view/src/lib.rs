@@ -1,13 +1,14 @@
 //! What a person reads, made from events and plans alone: no terminal, no files, no clock.
 //!
 //! [`Progress`] is the fold of the events of one run; every face renders it and nothing else.
-//! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`] and [`graph`]
+//! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`], [`secrets`] and [`graph`]
 //! the answers of the commands of those names. Text from other systems is cleaned in [`Style`] before it is shown.
 
 pub mod graph;
 pub mod plain;
 pub mod plan;
 pub mod report;
+pub mod secrets;
 pub mod status;
 
 mod critical_path;

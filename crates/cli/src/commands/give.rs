@@ -167,7 +167,7 @@ fn value(source: &Source, key: &SecretRef) -> Result<Secret, Failure> {
 }
 
 /// Writes secrets to a new file that only its owner can read. An old one is never overwritten: it may hold other keys.
-fn write(path: &Path, text: &Secret, settings: &Settings) -> Result<(), Problem> {
+pub(super) fn write(path: &Path, text: &Secret, settings: &Settings) -> Result<(), Problem> {
     let whole = settings.directory.join(path);
     keep_out_of_git(path, &whole, settings)?;
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole);

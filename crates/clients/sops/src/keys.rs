@@ -97,6 +97,17 @@ impl Identities {
         Recipients(self.0.iter().filter_map(recipient).collect())
     }
 
+    /// Whom to seal for where nobody is named: the holder of these identities, by age's own keys. An ssh key that
+    /// merely lies in its usual place counts only if there is nothing else.
+    #[must_use]
+    pub fn own_recipients(&self) -> Recipients {
+        let mut recipients = self.recipients();
+        if recipients.texts().any(|text| text.starts_with("age1")) {
+            recipients.0.retain(|recipient| recipient.text.starts_with("age1"));
+        }
+        recipients
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = &dyn age::Identity> {
         self.0.iter().map(|identity| match identity {
             Identity::X25519(identity) => identity as &dyn age::Identity,

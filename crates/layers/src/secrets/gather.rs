@@ -14,6 +14,8 @@ pub struct Gathered {
     pub values: Values,
     /// By key, where it was found: the place in words.
     pub origins: BTreeMap<String, String>,
+    /// By key, the number of the source among those of the castle file.
+    pub numbers: BTreeMap<String, usize>,
     /// Keys that no source has.
     pub missing: Vec<String>,
     /// Keys with a value that can not be used: where it is, and why.
@@ -23,7 +25,7 @@ pub struct Gathered {
     /// What else may be the reason that keys are missing.
     pub doubts: Vec<String>,
     /// Where a missing key is looked for, by key.
-    places: BTreeMap<String, String>,
+    pub places: BTreeMap<String, String>,
 }
 
 impl Sources {
@@ -34,7 +36,7 @@ impl Sources {
     pub async fn gather(&self, spec: &Spec) -> Result<Gathered, Failure> {
         let mut open = spec.required_secrets();
         let mut gathered = Gathered::default();
-        for source in &self.list {
+        for (number, source) in self.list.iter().enumerate() {
             if open.is_empty() {
                 break;
             }
@@ -42,6 +44,7 @@ impl Sources {
             open.retain(|key| {
                 let Some(value) = found.get(key) else { return true };
                 gathered.take(spec, key, value, source.place_of(key));
+                gathered.numbers.insert(key.clone(), number);
                 false
             });
         }

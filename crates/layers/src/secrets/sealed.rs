@@ -109,7 +109,7 @@ impl EscrowInFile {
             return Err(failed(SopsError::NoIdentities));
         }
         if self.recipients.is_empty() {
-            return Ok(ours);
+            return Ok(self.file.identities.own_recipients());
         }
         let recipients = Recipients::parse(&self.recipients.join("\n")).map_err(failed)?;
         if recipients.texts().any(|recipient| ours.texts().any(|our| our == recipient)) {

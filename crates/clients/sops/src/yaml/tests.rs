@@ -51,6 +51,9 @@ j:
 k: !!str 12
 e1: [ # in nothing
   ]
+p: [1, 2] # behind a bracket
+q: {r: 1} # behind a brace
+s: !!merge <<
 # end
 ---
 # of the second
@@ -108,6 +111,14 @@ fn comments_land_where_sops_puts_them() {
     k: "12"
     # in nothing
     e1: []
+    p:
+        # behind a bracket
+        - 1
+        - 2
+    q:
+        # behind a brace
+        r: 1
+    s: "<<"
     # end
     ---
     # of the second
