@@ -87,12 +87,6 @@ impl Way {
         }
     }
 
-    /// Until when the client certificate in a text is valid, if there is one that can be read.
-    #[must_use]
-    pub fn until(self, text: &Secret) -> Option<Moment> {
-        self.read(text).ok().map(|said| said.validity.until)
-    }
-
     /// Judges what is kept. Before a life has begun there is none that an entry could be of.
     #[must_use]
     pub fn judge(
@@ -180,6 +174,12 @@ impl Way {
                 }
             }
         })
+    }
+
+    /// Until when the client certificate in an entry is valid, as far as it can be read.
+    #[must_use]
+    pub fn valid_until(self, text: &Secret) -> Option<Moment> {
+        self.read(text).ok().map(|said| said.validity.until)
     }
 
     fn authority(self, life: &Life) -> &str {

@@ -1,10 +1,8 @@
 //! The sources and the place of escrow as people ask about them, without a run.
 
-use castle_model::time::Moment;
 use castle_model::{Failure, Incarnation, Secret, Spec};
 use castle_platforms::escrow::{BUNDLE_KEY, KUBECONFIG_KEY, TALOSCONFIG_KEY};
 use castle_platforms::handed::escrowed_incarnation;
-use castle_platforms::ways::Way;
 
 use super::shape;
 use super::source::Sources;
@@ -34,8 +32,6 @@ pub struct KeptEntry {
     pub what: &'static str,
     /// Its text and its life, if anything is there; in words, why it is not this castle's.
     pub kept: Option<(Secret, Result<Incarnation, String>)>,
-    /// Until when its client certificate is valid, if it has one.
-    pub valid_until: Option<Moment>,
 }
 
 impl Sources {
@@ -95,9 +91,7 @@ impl Sources {
                 let life = escrowed_incarnation(&spec.name, &text);
                 (text, life)
             });
-            let way = Way::ALL.into_iter().find(|way| way.key() == key);
-            let valid_until = way.zip(kept.as_ref()).and_then(|(way, (text, _))| way.until(text));
-            KeptEntry { key, what, kept, valid_until }
+            KeptEntry { key, what, kept }
         });
         Ok((self.escrow.0.place(), entries.into()))
     }
