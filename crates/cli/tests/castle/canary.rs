@@ -19,6 +19,8 @@ mod inflate;
 mod plant;
 #[path = "canary/proof.rs"]
 mod proof;
+#[path = "canary/sealed.rs"]
+mod sealed;
 #[path = "canary/search.rs"]
 mod search;
 

@@ -7,11 +7,13 @@ use std::process::Stdio;
 use crate::context::{Context, Said, example};
 
 /// Made for these tests, and for nothing else.
-const IDENTITY: &str = "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
+pub(crate) const IDENTITY: &str =
+    "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
 /// A part of it that no message may hold.
 const TELLTALE: &str = "778VQX";
 /// Somebody else's.
-const OTHER: &str = "AGE-SECRET-KEY-1LF52EEJJ8P6CURX8Z0K7ZLE4U77SYEAFHA2WCYKQWKPPPNLC4H5Q452XUQ";
+pub(crate) const OTHER: &str =
+    "AGE-SECRET-KEY-1LF52EEJJ8P6CURX8Z0K7ZLE4U77SYEAFHA2WCYKQWKPPPNLC4H5Q452XUQ";
 
 const PLAIN: &str =
     "# who we are\nGITHUB_TOKEN: hunter2\ninner:\n    number: 7\n    open_unencrypted: known\n";
@@ -214,8 +216,16 @@ fn the_secrets_of_a_rehearsal_are_listed_checked_and_given() {
         assert!(!entry["valid_until"].is_null(), "{entry}");
     }
 
-    let token = castle.run(&["secrets", "get", "GITHUB_TOKEN"]).ends(0);
+    let token = castle.run(&["rehearse", "secrets", "get", "GITHUB_TOKEN"]).ends(0);
     assert!(!token.out.is_empty() && !token.out.ends_with('\n') && token.err.is_empty());
+    // Whoever did not say that it is a rehearsal is told, beside the value.
+    let plain = castle.run(&["secrets", "get", "GITHUB_TOKEN"]).ends(0);
+    assert_eq!(plain.out, token.out);
+    assert!(
+        plain.err.contains("no castle.hcl here") && plain.err.contains("invented"),
+        "{}",
+        plain.err
+    );
     let bundle = castle.run(&["secrets", "get", "TALOS_SECRETS_BUNDLE"]).ends(0).out;
     let life = entry["life"].as_str().unwrap();
     assert!(bundle.starts_with(&format!("# castle blue {life}\n")));
@@ -354,4 +364,7 @@ fn a_check_meets_what_a_run_would_be_refused_for() {
     assert!(said.err.contains("there is no age identity"), "{}", said.err);
     let said = ask("escrow", None).ends(0);
     assert!(said.out.contains("can be written: no: there is no age identity"), "{}", said.out);
+    // A folder that is not there yet is made: here the datacenter of a castle that was never rehearsed.
+    let said = castle.run(&["rehearse", "secrets", "escrow"]).ends(0);
+    assert!(said.out.contains("can be written: yes"), "{}", said.out);
 }

@@ -66,8 +66,9 @@ fn writable(asked: &Asked<'_>) -> Writable {
         Place::Rehearsal => state::datacenter(asked.castle),
     };
     let path = project.join(&escrow.file);
-    // A file is replaced, not changed: it is the folder that has to be writable.
-    let folder = path.parent().unwrap_or(&project);
+    // A file is replaced, not changed: it is the folder that has to be writable. One that is not there yet is made.
+    let mut above = path.ancestors().skip(1);
+    let folder = above.find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(&project);
     match access(folder, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Writable::Yes,
         Err(error) => {
