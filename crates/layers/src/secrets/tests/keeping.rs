@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
-use castle_model::spec::EscrowAfterDown;
+use castle_model::spec::{EscrowAfterDown, EscrowFile, EscrowPlace};
 use castle_model::{CastleName, Failure, Incarnation, Observed};
 use castle_platforms::escrow::{KUBECONFIG_KEY, TALOSCONFIG_KEY};
 use castle_platforms::handed::{Life, escrowed_incarnation};
@@ -186,4 +186,26 @@ async fn entries_that_are_to_be_kept_stay_and_the_next_birth_overwrites_them() {
     assert_eq!((bench.entries(), bench.life().await), (vec![BUNDLE_KEY], first.clone()));
     assert_done(&bench.up().await);
     assert_ne!(bench.life().await, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_infisical_that_may_only_be_read_needs_a_file_and_says_so() {
+    let mut bench = Bench::new(10);
+    bench.host.cause(InfisicalTrouble::ReadOnly);
+    let report = bench.up().await;
+    let failure = &report.failures[&secrets_escrow()];
+    assert_eq!(failure.class, Class::Denied, "{failure:?}");
+    let hint = failure.hint.as_ref().unwrap();
+    assert!(hint.contains("escrow { file = \"blue.escrow.enc.yaml\" }"), "{hint}");
+    assert!(bench.inventory().proxmox.guests.is_empty(), "no machine without a place");
+    // As it says.
+    let mut spec = Spec::clone(&bench.spec);
+    let (file, recipients) = ("blue.escrow.enc.yaml".to_owned(), Vec::new());
+    spec.secrets.escrow.place = EscrowPlace::File(EscrowFile { file, recipients });
+    bench.spec = Arc::new(spec);
+    let mut access = Access::to_infisical(bench.credentials());
+    access.age = Arc::new(castle_sops::Identities::of_seed(&[7; 32]));
+    bench.access = Some(access);
+    assert_done(&bench.up().await);
+    assert_eq!(bench.entries(), Vec::<&str>::new());
 }
