@@ -145,6 +145,15 @@ mod tests {
     const IDENTITY: &str =
         "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
 
+    /// Likewise.
+    const SSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n\
+QyNTUxOQAAACCBfxUGPpy0qCJQRCNrSuMss2FgkIvKZp+ecDvTJ8zWzgAAAIjKPdwZyj3c\n\
+GQAAAAtzc2gtZWQyNTUxOQAAACCBfxUGPpy0qCJQRCNrSuMss2FgkIvKZp+ecDvTJ8zWzg\n\
+AAAECB170drP9ngP0s3UATdDdODdYr/+Cn8WWBZWQ35ohPb4F/FQY+nLSoIlBEI2tK4yyz\n\
+YWCQi8pmn55wO9MnzNbOAAAABHRlc3QB\n\
+-----END OPENSSH PRIVATE KEY-----\n";
+
     fn settings(home: &Path, variables: &[(&str, &str)]) -> Settings {
         let mut environment: BTreeMap<String, String> =
             variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -204,5 +213,19 @@ mod tests {
         assert!(found.identities.is_empty());
         assert!(found.notices[0].contains("SOPS_AGE_KEY_CMD"), "{:?}", found.notices);
         assert!(found.passed_over[0].contains("id_rsa was passed over"), "{found:?}");
+    }
+
+    #[test]
+    fn an_ssh_key_that_merely_lies_there_opens_files_and_is_no_recipient_beside_ages_own() {
+        let home = tempfile::tempdir().unwrap();
+        write(&home.path().join(".ssh/id_ed25519"), SSH, 0o600);
+        let own = |variables: &[(&str, &str)]| {
+            let found = at_hand(&settings(home.path(), variables)).unwrap();
+            let recipients = found.identities.own_recipients();
+            let kinds: Vec<String> = recipients.texts().map(|text| text[..4].to_owned()).collect();
+            (found.identities.recipients().texts().count(), kinds.join(" "))
+        };
+        assert_eq!(own(&[]), (1, "ssh-".to_owned()));
+        assert_eq!(own(&[(KEY, IDENTITY)]), (2, "age1".to_owned()));
     }
 }

@@ -176,6 +176,12 @@ impl Way {
         })
     }
 
+    /// Until when the client certificate in an entry is valid, as far as it can be read.
+    #[must_use]
+    pub fn valid_until(self, text: &Secret) -> Option<Moment> {
+        self.read(text).ok().map(|said| said.validity.until)
+    }
+
     fn authority(self, life: &Life) -> &str {
         match self {
             Self::Kubernetes => &life.bundle.kubernetes.certificate,

@@ -207,6 +207,13 @@ fn the_secrets_of_a_rehearsal_are_listed_checked_and_given() {
     let entry = &escrow["entries"][0];
     assert_eq!((&entry["key"], &entry["state"]), (&"TALOS_SECRETS_BUNDLE".into(), &"ours".into()));
 
+    assert!(entry["valid_until"].is_null(), "a bundle has no certificate of a client: {entry}");
+    for (number, key) in [(1, "KUBECONFIG_CONTENT"), (2, "TALOSCONFIG_CONTENT")] {
+        let entry = &escrow["entries"][number];
+        assert_eq!((&entry["key"], &entry["state"]), (&key.into(), &"ours".into()));
+        assert!(!entry["valid_until"].is_null(), "{entry}");
+    }
+
     let token = castle.run(&["secrets", "get", "GITHUB_TOKEN"]).ends(0);
     assert!(!token.out.is_empty() && !token.out.ends_with('\n') && token.err.is_empty());
     let bundle = castle.run(&["secrets", "get", "TALOS_SECRETS_BUNDLE"]).ends(0).out;

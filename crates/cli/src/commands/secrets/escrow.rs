@@ -3,6 +3,7 @@
 use castle_layers::secrets::look::KeptEntry;
 use castle_model::Failure;
 use castle_model::spec::EscrowPlace;
+use castle_platforms::ways::Way;
 use castle_view::secrets::{Entry, EntryState, Escrow, Writable};
 use rustix::fs::{Access, access};
 
@@ -42,7 +43,11 @@ fn entry(entry: KeptEntry) -> Entry {
     let state = match kept {
         None => EntryState::Absent,
         Some((_, Err(why))) => EntryState::Foreign { why },
-        Some((_text, Ok(life))) => EntryState::Ours { life, valid_until: None },
+        Some((text, Ok(life))) => {
+            let way = Way::ALL.into_iter().find(|way| way.key() == key);
+            let valid_until = way.and_then(|way| way.valid_until(&text));
+            EntryState::Ours { life, valid_until }
+        }
     };
     Entry { key: key.to_owned(), what, state }
 }

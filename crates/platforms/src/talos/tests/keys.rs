@@ -12,12 +12,12 @@ impl Bench {
     fn kept(&self, key: &str) -> Secret {
         self.drawer.get(key).unwrap()
     }
+}
 
-    /// The kubeconfig of another castle of the same shape.
-    fn kubeconfig_of(&self, spec: &Spec, world: &World) -> Secret {
-        let bundle = Bundle::generate(world.entropy.as_ref(), world.clock.as_ref()).unwrap();
-        Handout::read(&bundle.to_yaml()).unwrap().kubeconfig(spec, world).unwrap()
-    }
+/// The kubeconfig of another castle of the same shape.
+fn another_kubeconfig(spec: &Spec, world: &World) -> Secret {
+    let bundle = Bundle::generate(world.entropy.as_ref(), world.clock.as_ref()).unwrap();
+    Handout::read(&bundle.to_yaml()).unwrap().kubeconfig(spec, world).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn what_is_not_ours_is_named_and_stays() {
     let world = bench.host.world();
     let mut elsewhere = Spec::clone(&bench.spec);
     elsewhere.network.vip = "10.0.0.1".parse().unwrap();
-    let unmarked = bench.kubeconfig_of(&elsewhere, &world);
+    let unmarked = another_kubeconfig(&elsewhere, &world);
     let marked = bench.life.marked(&"red".parse().unwrap(), &unmarked);
     for (theirs, why) in [
         (marked, "what is kept there is not this castle's: it belongs to the castle `red`"),
@@ -77,7 +77,7 @@ async fn what_is_not_ours_is_named_and_stays() {
 #[tokio::test(start_paused = true)]
 async fn one_without_an_owner_that_leads_here_is_written_over_and_told() {
     let mut bench = Bench::new(1, 1, 1);
-    let theirs = bench.kubeconfig_of(&bench.spec, &bench.host.world());
+    let theirs = another_kubeconfig(&bench.spec, &bench.host.world());
     bench.drawer.put(KUBECONFIG_KEY, theirs);
     assert_done(&bench.up().await);
     assert_eq!(
