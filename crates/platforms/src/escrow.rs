@@ -38,6 +38,14 @@ pub trait Keeper: Send + Sync {
     /// The place in words.
     fn place(&self) -> String;
 
+    /// Why nothing could be written there, as far as that is known without trying.
+    ///
+    /// # Errors
+    /// What a run would be refused for.
+    fn writable(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Everything that is kept there, as it was first seen in this run and changed by it.
     async fn kept(&self) -> Result<BTreeMap<String, Secret>, Failure>;
 

@@ -15,6 +15,7 @@ use castle_wire::World;
 use crate::args::{Ask, Everywhere, SecretsAct};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
+use crate::output;
 use crate::project::Which;
 use crate::real;
 use crate::rehearsal::{self, Rehearsal};
@@ -37,7 +38,15 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     match act {
-        SecretsAct::Ask(act) => ask(which, place, act, everywhere, settings),
+        SecretsAct::Ask(act) => {
+            if *which == Which::Example {
+                // A script in a wrong folder must not take an invented token for a real one.
+                output::talk(
+                    "notice: there is no castle.hcl here: this is the built-in example, rehearsed, and every value is invented",
+                );
+            }
+            ask(which, place, act, everywhere, settings)
+        }
         SecretsAct::Verify(args) => verify::run(args, everywhere.json, settings),
         SecretsAct::Encrypt(args) => encrypt::run(args, settings),
         SecretsAct::Decrypt(args) => decrypt::run(args, everywhere.json, settings),

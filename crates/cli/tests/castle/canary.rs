@@ -1,7 +1,7 @@
 //! What is secret is found nowhere: not in a file, an output or a child of castle, in no form, whatever happens.
 //!
-//! The rehearsal's own world folder is the one exception: it plays the vault. And a kubeconfig that was asked for is where
-//! it was asked for.
+//! The rehearsal's own world folder is the one exception: it plays the vault. And a kubeconfig or a value that was asked for
+//! is where it was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -19,6 +19,8 @@ mod inflate;
 mod plant;
 #[path = "canary/proof.rs"]
 mod proof;
+#[path = "canary/sealed.rs"]
+mod sealed;
 #[path = "canary/search.rs"]
 mod search;
 
@@ -83,6 +85,14 @@ impl Story {
         Said::of(&output).ends(code)
     }
 
+    /// Runs a command that is asked for a secret: its standard output is given back, and is not searched.
+    fn run_asked(&mut self, words: &[&str], code: i32) -> Said {
+        let place = format!("standard output of {}: {}", self.said.len(), words.join(" "));
+        let said = self.run(words, code);
+        assert!(self.said.remove(&place).is_some(), "{place}");
+        said
+    }
+
     /// Where canaries are, anywhere but in the datacenter and in what was asked for.
     fn hits(&self, seen: &Seen, asked_for: &[&str]) -> BTreeSet<String> {
         let search = Search::new(&self.canaries);
@@ -115,6 +125,29 @@ fn watched(act: impl FnOnce()) -> Seen {
     })
 }
 
+/// Asks for all that is told about secrets without a value, and for a few values.
+fn asked_about_secrets(story: &mut Story) {
+    for act in ["list", "check", "escrow"] {
+        let said = story.run(&["rehearse", "secrets", act], 0);
+        assert!(!said.out.is_empty(), "{act} told nothing");
+        story.run(&["rehearse", "secrets", act, "--json"], 0);
+    }
+    // A value is where it was asked for, whole, and nowhere else.
+    for key in ["CANARY_00", "CANARY_01", "CANARY_05", "DISK_PASSPHRASE"] {
+        let value = String::from_utf8(story.canaries[key].clone()).unwrap();
+        assert_eq!(story.run_asked(&["rehearse", "secrets", "get", key], 0).out, value, "{key}");
+        let said = story.run_asked(&["rehearse", "secrets", "get", key, "--json"], 0);
+        let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(told["value"], value, "{key}");
+    }
+    story.run_asked(&["rehearse", "secrets", "get", "TALOS_SECRETS_BUNDLE"], 0);
+    story.run(&["rehearse", "secrets", "get", "CANARY_01", "--out", "a.value"], 0);
+    // What is refused is refused without a value.
+    story.run(&["rehearse", "secrets", "get", "CANARY_01", "--out", "a.value"], 1);
+    story.run(&["rehearse", "secrets", "get", "CANARY_02", "--out", "project/refused"], 3);
+    story.run(&["rehearse", "secrets", "get", "NOT_THERE"], 1);
+}
+
 #[test]
 fn a_whole_life_leaves_no_secret_behind() {
     let mut dice = Dice::thrown();
@@ -145,8 +178,8 @@ fn a_whole_life_leaves_no_secret_behind() {
         story.run(&["rehearse", "kubeconfig", "--out", "project/a.kube"], 0);
         story.run(&["rehearse", "kubeconfig", "--out", "project/refused"], 3);
         story.run(&["rehearse", "talosconfig", "--out", "talos"], 0);
-        let said = story.run(&["rehearse", "talosconfig"], 0);
-        story.said.retain(|_, text| *text != said.out.as_bytes());
+        story.run_asked(&["rehearse", "talosconfig"], 0);
+        asked_about_secrets(&mut story);
         story.run(&["rehearse", "down", "--yes"], 0);
     });
     // What was asked for is where it was asked for, and there alone.
@@ -156,7 +189,7 @@ fn a_whole_life_leaves_no_secret_behind() {
         assert_eq!(keys.len(), 2, "{asked}");
         story.canaries.extend(keys);
     }
-    let asked = ["project/a.kube", "talos"];
+    let asked = ["project/a.kube", "talos", "a.value"];
     assert_eq!(story.hits(&seen, &asked), [].into(), "CASTLE_CANARY_SEED={seed} meets it again");
     let told = std::fs::read_to_string(story.home.folder().join("told-to-git")).unwrap();
     assert!(told.contains("HOME=") && told.contains("check-ignore"), "{told}");
@@ -197,7 +230,11 @@ fn a_failing_run_tells_no_secret() {
             put(&story, bad);
             story.run(&["rehearse", "up", "--json"], 1);
             story.run(&["rehearse", "up"], 1);
+            story.run(&["rehearse", "secrets", "list"], 0);
         }
+        put(&story, &no_token);
+        story.run(&["rehearse", "secrets", "check"], 1);
+        story.run(&["rehearse", "secrets", "check", "--json"], 1);
         put(&story, &right);
         story.home.write("castle.hcl", &plant::castle_file("one-and-one", "boot = \"1s\""));
         story.run(&["rehearse", "up", "--json"], 1);
@@ -210,6 +247,10 @@ fn a_failing_run_tells_no_secret() {
         story.home.write("castle.hcl", &nobody);
         story.run(&["up"], 1);
         story.run(&["kubeconfig"], 1);
+        for act in ["list", "check", "escrow"] {
+            story.run(&["secrets", act], 1);
+        }
+        story.run(&["secrets", "get", "CANARY_01"], 1);
     });
     assert_eq!(story.hits(&seen, &[]), [].into(), "CASTLE_CANARY_SEED={seed} meets it again");
 }

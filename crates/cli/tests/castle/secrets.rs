@@ -7,11 +7,13 @@ use std::process::Stdio;
 use crate::context::{Context, Said, example};
 
 /// Made for these tests, and for nothing else.
-const IDENTITY: &str = "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
+pub(crate) const IDENTITY: &str =
+    "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
 /// A part of it that no message may hold.
 const TELLTALE: &str = "778VQX";
 /// Somebody else's.
-const OTHER: &str = "AGE-SECRET-KEY-1LF52EEJJ8P6CURX8Z0K7ZLE4U77SYEAFHA2WCYKQWKPPPNLC4H5Q452XUQ";
+pub(crate) const OTHER: &str =
+    "AGE-SECRET-KEY-1LF52EEJJ8P6CURX8Z0K7ZLE4U77SYEAFHA2WCYKQWKPPPNLC4H5Q452XUQ";
 
 const PLAIN: &str =
     "# who we are\nGITHUB_TOKEN: hunter2\ninner:\n    number: 7\n    open_unencrypted: known\n";
@@ -214,8 +216,16 @@ fn the_secrets_of_a_rehearsal_are_listed_checked_and_given() {
         assert!(!entry["valid_until"].is_null(), "{entry}");
     }
 
-    let token = castle.run(&["secrets", "get", "GITHUB_TOKEN"]).ends(0);
+    let token = castle.run(&["rehearse", "secrets", "get", "GITHUB_TOKEN"]).ends(0);
     assert!(!token.out.is_empty() && !token.out.ends_with('\n') && token.err.is_empty());
+    // Whoever did not say that it is a rehearsal is told, beside the value.
+    let plain = castle.run(&["secrets", "get", "GITHUB_TOKEN"]).ends(0);
+    assert_eq!(plain.out, token.out);
+    assert!(
+        plain.err.contains("no castle.hcl here") && plain.err.contains("invented"),
+        "{}",
+        plain.err
+    );
     let bundle = castle.run(&["secrets", "get", "TALOS_SECRETS_BUNDLE"]).ends(0).out;
     let life = entry["life"].as_str().unwrap();
     assert!(bundle.starts_with(&format!("# castle blue {life}\n")));
@@ -331,4 +341,30 @@ fn keys_come_from_the_first_source_that_has_them() {
     can be written: yes
     afterwards: `down` removes the entries once the machines are gone
     ");
+}
+
+#[test]
+fn a_check_meets_what_a_run_would_be_refused_for() {
+    let castle = Context::new();
+    let text = example("sops");
+    let (before, rest) = text.split_once("  secrets \"sops\" {").unwrap();
+    let (_, after) = rest.split_once("\n  }\n").unwrap();
+    castle.write("castle.hcl", &format!("{before}{after}"));
+    let ask = |act: &str, identity: Option<&str>| {
+        let mut command = castle.command(&["secrets", act]);
+        command.env("CASTLE_GITHUB_TOKEN", "ghp_x").env("CASTLE_PROXMOX_TOKEN", "a@b!c=0b2f");
+        command.envs(identity.map(|identity| ("SOPS_AGE_KEY", identity)));
+        Said::of(&command.output().unwrap())
+    };
+    ask("check", Some(IDENTITY)).ends(0);
+    assert!(ask("escrow", Some(IDENTITY)).ends(0).out.contains("can be written: yes"));
+    // All keys are there, but nobody could read what the castle makes.
+    let said = ask("check", None).ends(1);
+    assert!(said.err.contains("encrypt amber.escrow.enc.yaml"), "{}", said.err);
+    assert!(said.err.contains("there is no age identity"), "{}", said.err);
+    let said = ask("escrow", None).ends(0);
+    assert!(said.out.contains("can be written: no: there is no age identity"), "{}", said.out);
+    // A folder that is not there yet is made: here the datacenter of a castle that was never rehearsed.
+    let said = castle.run(&["rehearse", "secrets", "escrow"]).ends(0);
+    assert!(said.out.contains("can be written: yes"), "{}", said.out);
 }

@@ -162,6 +162,7 @@ impl Step for Escrow {
             (Course::Lost, _, Some(alive)) => Err(self.lost(alive, kept.as_ref(), &entries)),
             _ => {
                 self.refuse_foreign_ways(&entries)?;
+                self.keeper()?.0.writable()?;
                 Ok(Observed::Absent)
             }
         }

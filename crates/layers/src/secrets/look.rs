@@ -72,6 +72,14 @@ impl Sources {
         self.list.iter().map(|source| source.place_of(key)).collect()
     }
 
+    /// Whether what castle makes could be kept, as far as that is known without writing.
+    ///
+    /// # Errors
+    /// Why a run would be refused.
+    pub fn keeps(&self) -> Result<(), Failure> {
+        self.escrow.0.writable()
+    }
+
     /// The place of escrow in words, and the entries of a castle there.
     ///
     /// # Errors

@@ -142,6 +142,17 @@ impl EscrowInFile {
         sealed.map_err(|error| self.file.failure("encrypt", &error))
     }
 
+    /// The file as it is. One that is damaged for good must not hold a castle for ever: what can still be done is told.
+    fn read(&self) -> Result<Option<(Sealed, Tree)>, Failure> {
+        self.file.read().map_err(|failure| {
+            if failure.class != Class::Invalid {
+                return failure;
+            }
+            let cure = failure.hint.clone().unwrap_or_default();
+            failure.hint(format!("{cure}. If no good copy is left, move the file away: any kubeconfig of that life still opens the cluster until it expires, `castle down` then removes the machines and `castle up` begins a new life"))
+        })
+    }
+
     fn remember(&self, values: Option<Values>) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = values;
     }
@@ -159,6 +170,10 @@ impl Keeper for EscrowInFile {
         self.file.path.clone()
     }
 
+    fn writable(&self) -> Result<(), Failure> {
+        self.recipients().map(drop)
+    }
+
     async fn kept(&self) -> Result<Values, Failure> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match seen {
@@ -168,7 +183,7 @@ impl Keeper for EscrowInFile {
     }
 
     async fn kept_now(&self) -> Result<Values, Failure> {
-        let values: Values = match self.file.read()? {
+        let values: Values = match self.read()? {
             None => Values::new(),
             Some((_, tree)) => {
                 let entry = |key: &str| Some((key.to_owned(), tree.secret(key)?));
@@ -180,7 +195,7 @@ impl Keeper for EscrowInFile {
     }
 
     async fn write(&self, _life: &Incarnation, entries: &[(&str, &Secret)]) -> Result<(), Failure> {
-        let old = self.file.read()?;
+        let old = self.read()?;
         let (sealed, mut tree) = match old {
             Some((sealed, tree)) => (Some(sealed), tree),
             None => (None, Tree::flat([])),
@@ -192,7 +207,7 @@ impl Keeper for EscrowInFile {
     }
 
     async fn remove(&self, key: &str) -> Result<(), Failure> {
-        let Some((sealed, mut tree)) = self.file.read()? else { return Ok(()) };
+        let Some((sealed, mut tree)) = self.read()? else { return Ok(()) };
         if !tree.remove(key) {
             return Ok(());
         }

@@ -38,8 +38,9 @@ fn infisical_is_asked_once_for_everything_and_again_only_around_a_write() {
         let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
         let report = rehearsal.up().await;
         assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
-        // The bundle, then both ways in at once: each looked at again, written, read back.
-        let kept_twice = [LIST, UPSERT, LIST, LIST, UPSERT, LIST];
+        // The bundle, then both ways in at once: each looked at again, written, read back. Between them, before the first
+        // config of a birth leaves, a look whether its secrets are still the ones that are kept.
+        let kept_twice = [LIST, UPSERT, LIST, LIST, LIST, UPSERT, LIST];
         assert_eq!(rehearsal.asked_since(0), [&[LOGIN, PROJECT, LIST][..], &kept_twice].concat());
         let since = rehearsal.host.requests().len();
         assert_eq!(rehearsal.up().await.outcome, RunOutcome::Done);

@@ -18,8 +18,8 @@ use castle_rehearsal::inventory::Inventory;
 use castle_rehearsal::trouble::{Breakage, Fault, Moment, ProxmoxTrouble, TalosTrouble};
 
 use super::wanted::Wanted;
-use crate::escrow::ESCROW;
 use crate::escrow::drawer::Drawer;
+use crate::escrow::{BUNDLE_KEY, ESCROW};
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::ids;
 
@@ -135,7 +135,9 @@ impl Bench {
         let values = BTreeMap::from([(keys[0].clone(), id), (keys[1].clone(), secret)]);
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
-            let given = Given(SecretValues(values.clone()), self.life.clone(), Arc::default());
+            let drawer = Arc::<Drawer>::default();
+            drawer.put(BUNDLE_KEY, self.life.to_escrow(&self.spec.name));
+            let given = Given(SecretValues(values.clone()), self.life.clone(), drawer);
             let mut decl = StepDecl::new(step, "given", "read").always();
             if decl.id == ids::secrets_escrow() {
                 decl = decl.needs([super::preflight_id()]);

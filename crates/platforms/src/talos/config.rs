@@ -4,7 +4,7 @@
 //! needs a new birth, an upgrade or a restart.
 
 use async_trait::async_trait;
-use castle_engine::{Acted, Context, Pace, Step};
+use castle_engine::{Acted, Context, Key, Pace, Step};
 use castle_model::spec::{NodeSpec, Role, SecretRef};
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_talos::{MachineConfig, Presence, Talos, machine_config};
@@ -13,7 +13,8 @@ use super::Realm;
 use super::difference::{Differences, differences};
 use super::evidence::Gate;
 use crate::cluster::few;
-use crate::handed::{LIFE, SECRETS};
+use crate::escrow::{BUNDLE_KEY, ESCROW};
+use crate::handed::{LIFE, Life, SECRETS};
 use crate::proxmox::image::schematic;
 
 /// The journaled output that says which config the machine was given.
@@ -21,6 +22,9 @@ const GIVEN: &str = "config-digest";
 
 /// How much of it is journaled: enough to tell two configs apart.
 const DIGITS: usize = 16;
+
+/// That this run has looked once more at what is kept, before its first config left.
+const STILL_KEPT: Key<()> = Key::new("platform/still-kept");
 
 /// The step of one node.
 pub(super) struct Config {
@@ -61,8 +65,39 @@ impl Config {
         Ok(digest)
     }
 
+    /// The Talos secrets of this run are still the ones that are kept. Two who begin a life at the same moment both see
+    /// their own when they read it back, if the second writes late; the first would make a cluster that nobody can open
+    /// again. The VMs took their time since, so that by now it is decided.
+    async fn still_kept(&self, cx: &Context) -> Result<(), Failure> {
+        if cx.outputs().get(&STILL_KEPT).is_ok() {
+            return Ok(());
+        }
+        let (escrow, life) = (cx.outputs().get(&ESCROW)?, cx.outputs().get(&LIFE)?);
+        let kept = escrow.0.kept_now().await?.remove(BUNDLE_KEY);
+        let kept = kept.map(|text| Life::from_escrow(&self.realm.spec().name, &text));
+        let why = match kept {
+            Some(Ok(kept))
+                if kept.incarnation == life.incarnation && kept.bundle == life.bundle =>
+            {
+                cx.outputs().put(&STILL_KEPT, ());
+                return Ok(());
+            }
+            Some(Ok(kept)) if kept.incarnation != life.incarnation => {
+                format!("it holds those of the life {} by now", kept.incarnation)
+            }
+            Some(Ok(_)) => "it holds other secrets of the same life by now".to_owned(),
+            Some(Err(failure)) => failure.why,
+            None => "it is gone".to_owned(),
+        };
+        let why = format!("{BUNDLE_KEY} was kept for the life {}: {why}", life.incarnation);
+        Err(Failure::new(Class::Conflict, self.what(), why).evidence(escrow.0.place()).hint(
+            "nothing was sent. Somebody else raises this castle too, or has changed the entry: let one of you finish, put the entry right or remove the machines of this life with `castle down`, then run `up` again",
+        ))
+    }
+
     /// Sends the first config, after a last look at whom it goes to.
     async fn send(&self, cx: &Context, talos: &Talos) -> Result<Acted, Failure> {
+        self.still_kept(cx).await?;
         if let Err(why) = self.realm.is_our_machine(cx, &self.node, talos).await? {
             return Err(self.not_ours(&why));
         }

@@ -23,8 +23,8 @@ mod diagnoses;
 mod faults;
 mod keys;
 
-use crate::escrow::ESCROW;
 use crate::escrow::drawer::Drawer;
+use crate::escrow::{BUNDLE_KEY, ESCROW};
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::proxmox::image::volume;
 use crate::proxmox::wanted::Wanted;
@@ -80,7 +80,8 @@ impl Bench {
         host.spawn_driver();
         let life = Life::begin(&host.world()).unwrap();
         let (values, disk) = (BTreeMap::new(), MemoryDisk::new());
-        let (spec, drawer, notices) = (Arc::new(spec), Arc::default(), Vec::new());
+        let (spec, drawer, notices) = (Arc::new(spec), Arc::<Drawer>::default(), Vec::new());
+        drawer.put(BUNDLE_KEY, life.to_escrow(&spec.name));
         let ahead = Duration::ZERO;
         Self { host, spec, life, drawer, values, disk, runs: 0, ahead, notices }
     }
@@ -241,4 +242,36 @@ async fn a_machine_that_is_not_our_vm_gets_no_config() {
     assert_eq!(report.not_run[&ids::config(&first)], Some(boot_id(&first)));
     assert_eq!(bench.mutations("talos"), 1, "only the worker got its config");
     assert_eq!(bench.etcds(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_config_leaves_whose_secrets_are_not_kept_any_more() {
+    let mut bench = Bench::new(3, 1, 1);
+    let ours = bench.drawer.get(BUNDLE_KEY).unwrap();
+    let mut other = Life::begin(&bench.host.world()).unwrap();
+    let theirs = other.to_escrow(&bench.spec.name);
+    let told = format!("it holds those of the life {} by now", other.incarnation);
+    // Whoever made keys of the same life anew has made another cluster too.
+    other.incarnation = bench.life.incarnation.clone();
+    let same = other.to_escrow(&bench.spec.name);
+    for (kept, told) in [
+        (Some(theirs), told.as_str()),
+        (Some(same), "it holds other secrets of the same life by now"),
+        (Some(Secret::new("# castle red 0011223344556677\n")), "it belongs to the castle `red`"),
+        (None, "it is gone"),
+    ] {
+        // Written by another run between our reading back and our first config.
+        match kept {
+            Some(kept) => bench.drawer.put(BUNDLE_KEY, kept),
+            None => bench.drawer.escrow().0.remove(BUNDLE_KEY).await.unwrap(),
+        }
+        let report = bench.up().await;
+        let failure = &report.failures[&ids::config(&bench.spec.nodes[0])];
+        assert_eq!(failure.class, Class::Conflict, "{failure:?}");
+        assert!(failure.why.ends_with(told), "{failure:?}");
+        assert_eq!(failure.evidence.as_deref(), Some("a drawer"));
+        assert_eq!(bench.mutations("talos"), 0, "nothing was sent");
+    }
+    bench.drawer.put(BUNDLE_KEY, ours);
+    assert_done(&bench.up().await);
 }

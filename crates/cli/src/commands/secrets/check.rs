@@ -23,6 +23,7 @@ pub(super) async fn run(asked: &Asked<'_>) -> Result<Result<Exit, Problem>, Fail
     if let Some(failure) = gathered.failure() {
         return Err(failure);
     }
+    asked.sources.keeps()?;
     if !foreign.is_empty() {
         let mut problem = Problem::new(
             Exit::Failed,

@@ -58,13 +58,17 @@ fn writable(asked: &Asked<'_>) -> Writable {
         let why = "Infisical tells by the first write; the identity needs create, edit and delete on secrets there".to_owned();
         return Writable::Unknown { why };
     };
+    if let Err(failure) = asked.sources.keeps() {
+        return Writable::No { why: failure.why };
+    }
     let project = match asked.castle.place {
         Place::Real => asked.castle.folder.clone(),
         Place::Rehearsal => state::datacenter(asked.castle),
     };
     let path = project.join(&escrow.file);
-    // A file is replaced, not changed: it is the folder that has to be writable.
-    let folder = path.parent().unwrap_or(&project);
+    // A file is replaced, not changed: it is the folder that has to be writable. One that is not there yet is made.
+    let mut above = path.ancestors().skip(1);
+    let folder = above.find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(&project);
     match access(folder, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Writable::Yes,
         Err(error) => {

@@ -8,6 +8,7 @@ use castle_model::spec::{
     EnvSpec, EscrowAfterDown, EscrowFile, EscrowPlace, FileSpec, SopsSpec, SourceSpec,
 };
 use castle_platforms::escrow::KUBECONFIG_KEY;
+use castle_platforms::ids::{secrets_escrow, secrets_read};
 use castle_sops::{Format, Identities, Rules, Tree, seal};
 
 use super::*;
@@ -249,6 +250,78 @@ async fn a_castle_without_infisical_rises_from_an_escrow_file_and_goes_with_it()
     assert_done(&bench.run(Direction::Down).await.1);
     assert!(files.read("blue.escrow.enc.yaml", Privacy::Any).unwrap().is_none());
     assert!(bench.inventory().proxmox.guests.is_empty());
+}
+
+/// No identity, or one that the castle file does not encrypt for: known before anything is made, and told by `check`.
+#[tokio::test(start_paused = true)]
+async fn a_place_that_castle_could_not_read_again_is_refused_before_a_life_begins() {
+    let mut bench = Bench::new(3);
+    let mut spec = Spec::clone(&bench.spec);
+    spec.secrets.sources = vec![env("")];
+    spec.secrets.escrow.place = escrow("blue.escrow.enc.yaml", &[]);
+    bench.spec = Arc::new(spec);
+    let files = Arc::new(Memory::default());
+    let access = Access {
+        identities: BTreeMap::new(),
+        age: Arc::default(),
+        environment: Values::new(),
+        files: files.clone(),
+        invented: Some(bench.host.invented_secrets()),
+    };
+    let sources = Sources::open(&bench.spec, &bench.host.world(), &access).unwrap();
+    let refused = sources.keeps().unwrap_err();
+    assert_eq!(refused.class, Class::Denied, "{refused:?}");
+    bench.access = Some(access);
+    let (plan, report) = bench.run(Direction::Up).await;
+    let failure = &report.failures[&secrets_escrow()];
+    assert_eq!((&failure.why, &failure.hint), (&refused.why, &refused.hint), "{failure:?}");
+    // The look that the plan is made of has met it: nobody is asked to agree to what can not be.
+    let reason = &plan.step(&secrets_escrow()).unwrap().reason;
+    assert!(reason.contains(&refused.why), "{reason}");
+    assert!(bench.inventory().proxmox.guests.is_empty());
+    assert!(files.read("blue.escrow.enc.yaml", Privacy::Any).unwrap().is_none());
+}
+
+/// A damaged file says what can still be done; moved away, the castle can be razed and begun anew.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_escrow_file_does_not_hold_a_castle_for_ever() {
+    let mut bench = Bench::new(4);
+    let mut spec = Spec::clone(&bench.spec);
+    spec.secrets.sources = vec![env("")];
+    spec.secrets.escrow.place = escrow("blue.escrow.enc.yaml", &[]);
+    bench.spec = Arc::new(spec);
+    let files = Arc::new(Memory::default());
+    bench.access = Some(Access {
+        identities: BTreeMap::new(),
+        age: Arc::new(Identities::of_seed(&bench.host.age_seed())),
+        environment: Values::new(),
+        files: files.clone(),
+        invented: Some(bench.host.invented_secrets()),
+    });
+    assert_done(&bench.up().await);
+    let kept = files.read("blue.escrow.enc.yaml", Privacy::Any).unwrap().unwrap();
+    let text = String::from_utf8(kept.to_vec()).unwrap();
+    let damaged = text.replacen("data:", "data:AAAA", 1);
+    files.write("blue.escrow.enc.yaml", damaged.as_bytes()).unwrap();
+    let before = bench.mutations();
+    let report = bench.up().await;
+    let failure = &report.failures[&secrets_read()];
+    assert_eq!(failure.class, Class::Invalid, "{failure:?}");
+    let hint = failure.hint.as_ref().unwrap();
+    assert!(hint.contains("take it from its repository again"), "{hint}");
+    assert!(hint.contains("move the file away") && hint.contains("`castle down`"), "{hint}");
+    assert_eq!(
+        files.read("blue.escrow.enc.yaml", Privacy::Any).unwrap().unwrap()[..],
+        *damaged.as_bytes()
+    );
+    assert_eq!(bench.mutations(), before);
+    // As the hint says.
+    files.remove("blue.escrow.enc.yaml").unwrap();
+    assert!(bench.up().await.failures.contains_key(&secrets_escrow()), "never two lives");
+    assert_eq!(bench.mutations(), before);
+    assert_done(&bench.run(Direction::Down).await.1);
+    assert_done(&bench.up().await);
+    assert_eq!(bench.inventory().proxmox.guests.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
