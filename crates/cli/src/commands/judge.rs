@@ -22,7 +22,9 @@ pub(crate) fn run(args: &JudgeArgs, json: bool, settings: &Settings) -> Result<E
     let path = args.file.as_deref().unwrap_or(Path::new("-"));
     let (name, text) = read(path, settings)?;
     let objects = manifest::shown(&name, &text).map_err(|error| {
-        Problem::usage(format!("can not judge what is in {name}")).because(&error).hint(HINT)
+        let mut problem = Problem::usage(format!("can not judge what is in {name}")).hint(HINT);
+        problem.causes.push(tame(&error.to_string()));
+        problem
     })?;
     if objects.is_empty() {
         return Err(Problem::usage(format!("there is no object in {name}")).hint(HINT));
@@ -70,10 +72,10 @@ impl Judged {
         }
     }
 
-    /// One line, whatever the object says: a terminal must not obey what somebody wrote into a status.
+    /// One line, whatever the object says.
     fn text(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-        format!("{:<8} {}{hint}", self.word, self.reason).replace(char::is_control, " ")
+        tame(&format!("{:<8} {}{hint}", self.word, self.reason))
     }
 
     fn json(&self, object: &Object) -> String {
@@ -87,6 +89,11 @@ impl Judged {
         }
         line.to_string()
     }
+}
+
+/// Words of others on one line: a terminal must not obey what somebody wrote into a status.
+fn tame(words: &str) -> String {
+    words.replace(char::is_control, " ")
 }
 
 /// The text and how it is called; a pipe is as good as a file.

@@ -29,12 +29,16 @@ fn objects_of_a_file_or_a_stream_are_judged() {
     assert_eq!(said.err, "1 objects: 1 ready, 0 waiting, 0 failed\n");
 
     let said = fed(&castle, &["judge", "--file", "-"], LATE.as_bytes()).ends(1);
-    insta::assert_snapshot!(said.out, @"");
+    insta::assert_snapshot!(said.out, @r"
+    waiting  Deployment n/d has 0 of 1 replicas of the new revision; Pod n/p waits in container main: ImagePullBackOff: Back-off  [31mpulling image
+    waiting  Pod n/p waits in container main: ImagePullBackOff: Back-off  [31mpulling image
+    failed   Job j: BackoffLimitExceeded (hint: look at the log of its pods)
+    ");
     assert_eq!(said.err, "3 objects: 0 ready, 2 waiting, 1 failed\n");
 
     let said = fed(&castle, &["judge", "-f", "-", "--json"], LATE.as_bytes()).ends(1);
     let last = said.out.lines().last().unwrap().to_owned();
-    insta::assert_snapshot!(last, @"");
+    insta::assert_snapshot!(last, @r#"{"apiVersion":"batch/v1","kind":"Job","namespace":null,"name":"j","verdict":"failed","reason":"Job j: BackoffLimitExceeded","hint":"look at the log of its pods"}"#);
     assert!(said.err.is_empty(), "{}", said.err);
 }
 
@@ -43,9 +47,20 @@ fn what_can_not_be_read_is_refused_with_its_place() {
     let castle = Context::new();
     castle.write("a folder/x", "");
     let refused = |input: &[u8]| fed(&castle, &["judge", "-f", "-"], input).ends(2).err;
-    insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: [\n"), @"");
-    insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: Pod\n"), @"");
-    insta::assert_snapshot!(refused(b"a: 1\nb: \xff\n"), @"");
+    insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: [\n"), @r"
+    error: can not judge what is in standard input
+      because: standard input:3:1: did not find expected node content at line 3 column 1, while parsing a flow node
+      hint: give objects with their status, such as `kubectl get pods -o yaml` prints them
+    ");
+    insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: Pod\n"), @r"
+    error: can not judge what is in standard input
+      because: standard input, document 1: it has no `metadata.name`
+      hint: give objects with their status, such as `kubectl get pods -o yaml` prints them
+    ");
+    insta::assert_snapshot!(refused(b"a: 1\nb: \xff\n"), @r"
+    error: can not read standard input
+      because: standard input:2: it is not text (UTF-8)
+    ");
     assert!(refused(b"").contains("there is no object in standard input"));
     assert!(refused(&b"[".repeat(1_000_000)).contains("nested deeper than 64"));
     assert!(refused(&b" ".repeat((16 << 20) + 1)).contains("larger than 16 MiB"));
