@@ -122,7 +122,7 @@ fn read(path: &Path, settings: &Settings) -> Result<(String, String), Problem> {
         Ok(text) => Ok((name, text)),
         Err(error) => {
             let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = good.split(|byte| *byte == b'\n').count();
             let mut problem = refused();
             problem.causes.push(format!("{name}:{line}: it is not text (UTF-8)"));
             Err(problem)
