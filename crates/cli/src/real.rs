@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use castle_engine::Outputs;
 use castle_layers::Credentials;
 use castle_layers::secrets::files::{Disk, Files, Privacy};
 use castle_layers::secrets::private::lines;
+use castle_layers::secrets::shape::credential;
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Secret;
 use castle_model::spec::{EscrowPlace, InfisicalSpec, PlatformSpec, SourceSpec, Spec};
@@ -158,6 +160,8 @@ fn identity(
     let missing: Vec<&str> =
         IDENTITY.into_iter().filter(|name| !values.contains_key(*name)).collect();
     if let [Some(client_id), Some(client_secret)] = IDENTITY.map(|name| values.remove(name)) {
+        let [client_id, client_secret] =
+            [cleaned(IDENTITY[0], &client_id)?, cleaned(IDENTITY[1], &client_secret)?];
         return Ok(Credentials { client_id, client_secret });
     }
     let are = if missing.len() == 1 { "is" } else { "are" };
@@ -170,6 +174,18 @@ fn identity(
         "set INFISICAL_CLIENT_ID and INFISICAL_CLIENT_SECRET to a machine identity (universal auth) that may read and write {}, or name a file with `credentials_file`; nothing was done. Without credentials, `castle rehearse` does it in the built-in datacenter",
         infisical.path
     )))
+}
+
+/// One half of an identity without what was pasted around it: a wrong one counts towards the server's lock.
+fn cleaned(name: &str, value: &Secret) -> Result<Secret, Problem> {
+    let (value, left_out) = credential(value).map_err(|why| {
+        Problem::usage(format!("{name} can not be used: {why}"))
+            .hint("copy it again from Infisical; nothing was done")
+    })?;
+    if let Some(what) = left_out {
+        output::talk(&format!("note: {name}: the {what} around its value left out"));
+    }
+    Ok(value)
 }
 
 /// The first line of a run: what is meant, and whom castle will speak to.
@@ -199,7 +215,11 @@ fn endpoints(spec: &Spec) -> Vec<String> {
     clippy::disallowed_methods,
     reason = "the real world takes real time, and nobody else tells of this wait"
 )]
-pub(crate) async fn patiently<T>(look: impl Future<Output = T>, heard: &Heard) -> T {
+pub(crate) async fn patiently<T>(
+    look: impl Future<Output = T>,
+    heard: &Heard,
+    outputs: &Outputs,
+) -> T {
     let mut look = std::pin::pin!(look);
     let mut silence = FIRST_WORD;
     loop {
@@ -208,10 +228,15 @@ pub(crate) async fn patiently<T>(look: impl Future<Output = T>, heard: &Heard) -
             seen = &mut look => return seen,
             () = tokio::time::sleep(silence) => {
                 silence = NEXT_WORD;
-                output::talk(&format!("still looking at the world: {}", heard.words()));
+                output::talk(&format!("still looking at the world: {}", words(heard, &outputs.waits())));
             }
         }
     }
+}
+
+/// Why a look takes long: what somebody asked for, else who is silent.
+fn words(heard: &Heard, waits: &[String]) -> String {
+    if waits.is_empty() { heard.words() } else { waits.join("; ") }
 }
 
 /// Refuses the flags that only a rehearsal has.
@@ -251,6 +276,25 @@ mod tests {
                 Ok(Box::new(tokio::io::empty()) as castle_wire::dialer::BoxedStream)
             })
         }
+    }
+
+    #[test]
+    fn an_identity_is_used_without_what_was_pasted_around_it() {
+        for given in ["hunter2", " hunter2\n", "\"hunter2\""] {
+            assert_eq!(cleaned(IDENTITY[1], &Secret::new(given)).unwrap().expose(), "hunter2");
+        }
+        let problem = cleaned(IDENTITY[1], &Secret::new("hunter2 hunter3")).unwrap_err();
+        let text = problem.to_string();
+        assert!(text.contains(IDENTITY[1]) && !text.contains("hunter"), "{text}");
+    }
+
+    #[test]
+    fn a_wait_that_somebody_asked_for_is_told_as_such() {
+        let heard = Heard::default();
+        heard.note("eu.infisical.com", true);
+        let waits = ["read the secrets: 429 (asked again in 59 s)".to_owned()];
+        assert_eq!(words(&heard, &waits), waits[0]);
+        assert!(words(&heard, &[]).starts_with("everybody"));
     }
 
     #[tokio::test]

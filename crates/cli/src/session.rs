@@ -97,7 +97,7 @@ impl Session<'_> {
         };
         let survey = match self.rehearsal {
             Some(_) => look.await,
-            None => real::patiently(look, &self.heard).await,
+            None => real::patiently(look, &self.heard, &work.outputs).await,
         };
         for (step, seen) in &survey {
             if let Some((observed, evidence)) = surveyed(seen) {

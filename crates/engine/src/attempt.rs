@@ -136,10 +136,12 @@ where
             None => return Err(last.unwrap_or_else(|| late(cx))),
         };
         let left = cx.deadline().saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        // To ask sooner than the other side allows would only be refused again.
+        let asked = failure.asked_to_wait();
+        if left.is_zero() || asked > left {
             return Err(failure);
         }
-        let delay = pause.min(left);
+        let delay = pause.min(left).max(asked);
         tell(cx, Progress::Retrying { failure: failure.clone(), tries, delay });
         last = Some(failure);
         // Nothing is in flight during the pause, so a stop need not wait for it.

@@ -35,6 +35,8 @@ pub struct Outputs {
     values: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
     /// What steps wanted a person to know when they were looked at before the plan.
     notices: Mutex<BTreeMap<StepId, Vec<String>>>,
+    /// Why steps that are looked at before the plan wait as long as they do.
+    waits: Mutex<BTreeMap<StepId, String>>,
 }
 
 impl Outputs {
@@ -45,6 +47,20 @@ impl Outputs {
         if !of_step.contains(&text) {
             of_step.push(text);
         }
+    }
+
+    /// Sets why a step waits; none if it does not any more.
+    pub(crate) fn waiting(&self, step: &StepId, why: Option<String>) {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Some(why) => waits.insert(step.clone(), why),
+            None => waits.remove(step),
+        };
+    }
+
+    /// Why steps that are looked at before the plan wait at this moment, because somebody asked for it.
+    pub fn waits(&self) -> Vec<String> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Takes what was kept for one step.

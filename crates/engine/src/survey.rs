@@ -127,15 +127,82 @@ async fn look_at(step: Arc<dyn Step>, cx: &Context, question: Question, patient:
                 Err(_) => Look::Failed(late(cx.step())),
             },
         };
-        let again = matches!(&look, Look::Failed(failure) if failure.is_transient());
-        if !(patient && again && Instant::now() + pause < cx.deadline()) {
+        let Look::Failed(failure) = &look else { return look };
+        let delay = pause.max(failure.asked_to_wait());
+        if !(patient && failure.is_transient() && Instant::now() + delay < cx.deadline()) {
             return look;
         }
-        pause_for(pause).await;
+        if delay > pause {
+            cx.outputs().waiting(
+                cx.step(),
+                Some(format!("{failure} (asked again in {} s)", delay.as_secs())),
+            );
+        }
+        pause_for(delay).await;
+        cx.outputs().waiting(cx.step(), None);
         pause = Pace::RETRY.after(pause);
     }
 }
 
 fn late(step: &StepId) -> Failure {
     Failure::new(Class::Transient, format!("look at {step}"), "no answer in time")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use castle_model::Verb;
+
+    use super::*;
+    use crate::step::Acted;
+
+    /// Is told to come back in a minute, the first time it looks.
+    struct Limited(AtomicU32);
+
+    #[async_trait]
+    impl Step for Limited {
+        async fn observe(&self, _: &Context) -> Result<Observed, Failure> {
+            if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+                return Err(Failure::new(Class::Transient, "read secrets", "429").wait(59));
+            }
+            Ok(Observed::right("seen"))
+        }
+
+        async fn act(&self, _: &Context, _: Verb) -> Result<Acted, Failure> {
+            Err(Failure::bug("act", "a look never acts"))
+        }
+
+        async fn gate(&self, _: &Context) -> Result<String, Failure> {
+            Ok("proven".to_owned())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_is_asked_to_wait_waits_so_long_and_says_why() {
+        let mut graph = Graph::new();
+        let id = StepId::new("secrets", "read");
+        let decl = StepDecl::new(id.clone(), "secrets", "read").always().nothing_to_undo("reads");
+        graph.add(decl, Limited(AtomicU32::new(0)));
+        let outputs = Arc::<Outputs>::default();
+        let (records, deadlines) = (Records::default(), Deadlines::default());
+        let surveyor = Surveyor {
+            graph: &graph,
+            records: &records,
+            outputs: outputs.clone(),
+            deadlines: &deadlines,
+        };
+        let began = Instant::now();
+        let asks = async {
+            pause_for(Duration::from_secs(5)).await;
+            outputs.waits()
+        };
+        let (survey, waits) = tokio::join!(surveyor.look(), asks);
+        assert!(matches!(survey[&id], Look::Seen(Observed::Right { .. })));
+        assert_eq!(began.elapsed().as_secs(), 59);
+        assert_eq!(waits, ["read secrets: 429 (asked again in 59 s)"]);
+        assert!(outputs.waits().is_empty());
+    }
 }

@@ -24,7 +24,7 @@ pub mod look;
 pub mod private;
 pub mod read;
 mod sealed;
-mod shape;
+pub mod shape;
 pub mod source;
 #[cfg(test)]
 mod tests;

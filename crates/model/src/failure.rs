@@ -1,6 +1,8 @@
 //! What went wrong, as data: a class that decides about retries, and words for a person.
 
 use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,9 @@ pub struct Failure {
     /// What a person can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// How many seconds the other side asks to be left alone for. It matters to a run that goes on, not to a journal.
+    #[serde(skip)]
+    pub wait: Option<NonZeroU32>,
 }
 
 /// One of several things that are wrong at once.
@@ -95,7 +100,7 @@ impl Failure {
     #[must_use]
     pub fn new(class: Class, what: impl Into<String>, why: impl Into<String>) -> Self {
         let (what, why) = (what.into(), why.into());
-        Self { class, what, why, findings: Box::default(), evidence: None, hint: None }
+        Self { class, what, why, findings: Box::default(), evidence: None, hint: None, wait: None }
     }
 
     /// A failure that only a defect of castle can cause.
@@ -124,6 +129,19 @@ impl Failure {
     pub fn hint(mut self, cure: impl Into<String>) -> Self {
         self.hint = Some(cure.into());
         self
+    }
+
+    /// Adds for how many seconds the other side asks to be left alone; none for zero.
+    #[must_use]
+    pub fn wait(mut self, seconds: u32) -> Self {
+        self.wait = NonZeroU32::new(seconds);
+        self
+    }
+
+    /// How long to wait before the same thing is tried again, where the other side said so.
+    #[must_use]
+    pub fn asked_to_wait(&self) -> Duration {
+        Duration::from_secs(self.wait.map_or(0, |seconds| u64::from(seconds.get())))
     }
 
     /// Whether the same thing may be tried again.

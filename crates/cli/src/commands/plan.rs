@@ -70,7 +70,7 @@ async fn look(
         deadlines: &castle.spec.deadlines,
     };
     let survey = match castle.place {
-        Place::Real => real::patiently(surveyor.look(), heard).await,
+        Place::Real => real::patiently(surveyor.look(), heard, &outputs).await,
         Place::Rehearsal => surveyor.look().await,
     };
     let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(&records))?;

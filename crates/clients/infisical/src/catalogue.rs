@@ -93,7 +93,14 @@ const ROWS: &[Row] = &[
     ),
     Row(404, "", Class::Gone, None),
     Row(400, "already exists", Class::Conflict, None),
-    Row(429, "", Class::Transient, None),
+    Row(
+        429,
+        "",
+        Class::Transient,
+        Some(
+            "it limits how often it is asked: wait as long as it says, then run the same command again",
+        ),
+    ),
     Row(500, "", Class::Transient, None),
     Row(502, "", Class::Transient, None),
     Row(503, "", Class::Transient, None),

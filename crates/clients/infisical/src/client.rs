@@ -19,12 +19,13 @@ use crate::session::{Credentials, Session};
 
 /// The largest body that the server takes; above it, it answers 500 or nothing at all.
 pub const LARGEST_REQUEST: usize = 1 << 20;
-/// How long a call and its repetitions may take: one window of the server's rate limit, and some.
-pub const PATIENCE: Duration = Duration::from_secs(75);
+/// How long a call may be repeated in silence. A longer wait is left to whoever called: he can tell of it
+/// ([`Failure::asked_to_wait`](castle_model::Failure::asked_to_wait)).
+pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause before a call is made again, where the server does not say how long; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// How often a call is made again that met a gateway without its server.
 const REPETITIONS: u32 = 2;
 
@@ -81,7 +82,7 @@ impl Infisical {
         Ok(Self { rest, clock, credentials, session, patience: PATIENCE })
     }
 
-    /// Sets how long a call and its repetitions may take.
+    /// Sets how long a call may be repeated in silence.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -208,14 +209,18 @@ fn pause(outcome: &Result<Reply, InfisicalError>, tries: u32, again: Again) -> O
     let growing = FIRST_PAUSE.saturating_mul(1 << tries.min(8)).min(LONGEST_PAUSE);
     // No connection, or a silent server: whoever waits for us tries again, and tells about it meanwhile.
     let reply = outcome.as_ref().ok()?;
-    let asked = reply.header("retry-after").and_then(|text| text.trim().parse().ok());
-    let pause = asked.map_or(growing, Duration::from_secs);
+    let pause = retry_after(reply).map_or(growing, |seconds| Duration::from_secs(seconds.into()));
     match reply.status.as_u16() {
         429 => Some(pause),
         502..=504 if tries < REPETITIONS && again == Again::Idempotent => Some(pause),
         500 if tries == 0 && again == Again::Idempotent => Some(pause),
         _ => None,
     }
+}
+
+/// For how many seconds the server asks to be left alone, if it does and in a way that can be read.
+pub(crate) fn retry_after(reply: &Reply) -> Option<u32> {
+    reply.header("retry-after").and_then(|text| text.trim().parse().ok())
 }
 
 #[expect(

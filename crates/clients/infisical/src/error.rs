@@ -10,6 +10,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::catalogue;
+use crate::client::{LONGEST_PAUSE, retry_after};
 
 /// How much of a page's title is told.
 const LONGEST_TITLE: usize = 80;
@@ -25,6 +26,8 @@ pub struct Refusal {
     pub message: String,
     /// The server's name of the request, for its log.
     pub request: Option<String>,
+    /// For how many seconds it asks to be left alone; 0 if it does not.
+    pub wait: u32,
 }
 
 /// Why a call to Infisical failed.
@@ -188,12 +191,9 @@ impl InfisicalError {
         let hint = match self {
             Self::Call(error) => return error.failure(what),
             Self::Login { refusal, .. } | Self::Answer { refusal, .. } => {
-                return catalogue::failure(
-                    refusal.status,
-                    &refusal.message,
-                    what,
-                    self.to_string(),
-                );
+                let (status, message) = (refusal.status, &refusal.message);
+                return catalogue::failure(status, message, what, self.to_string())
+                    .wait(refusal.wait);
             }
             Self::Open { .. } => None,
             Self::TooOld { .. } => Some("upgrade the server"),
@@ -284,10 +284,15 @@ fn plain(text: &str) -> String {
 /// What a refusing answer says.
 fn refusal(reply: &Reply) -> Refusal {
     let status = reply.status.as_u16();
+    let wait = match (status, retry_after(reply)) {
+        (429 | 503, Some(seconds)) => seconds,
+        (429, None) => u32::try_from(LONGEST_PAUSE.as_secs()).unwrap_or(u32::MAX),
+        _ => 0,
+    };
     let reason = || reply.status.canonical_reason().unwrap_or("no reason given").to_owned();
     let Ok(frame) = serde_json::from_slice::<Frame>(&reply.body) else {
         // Something in front of the server answered.
-        return Refusal { status, error: String::new(), message: reason(), request: None };
+        return Refusal { status, error: String::new(), message: reason(), request: None, wait };
     };
     let message = match &frame.message {
         Value::String(text) => text.clone(),
@@ -298,7 +303,7 @@ fn refusal(reply: &Reply) -> Refusal {
         Value::Null => reason(),
         other => other.to_string(),
     };
-    Refusal { status, error: frame.error, message, request: frame.req_id }
+    Refusal { status, error: frame.error, message, request: frame.req_id, wait }
 }
 
 /// One finding of a validation: where, and what.

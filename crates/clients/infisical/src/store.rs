@@ -175,7 +175,8 @@ impl Infisical {
 
     /// Stores secrets, each made or overwritten, all or none. Every write makes a new version: compare first.
     ///
-    /// A server that stumbles is looked at before the same is sent once more, because somebody may have been faster.
+    /// A server that stumbles is looked at before the same is sent once more, because somebody may have been faster: where
+    /// something else stands by then, it is for the caller to look and to decide, never for us to write over it.
     ///
     /// # Errors
     /// If the server does not answer, or refuses; a missing folder is [`InfisicalError::is_missing`].
@@ -200,8 +201,10 @@ impl Infisical {
                 {
                     Ok(())
                 }
-                Ok(_) => self.store(&body).await,
-                Err(_) => Err(error),
+                Ok(found) if secrets.iter().all(|(key, ..)| !found.own.contains_key(*key)) => {
+                    self.store(&body).await
+                }
+                _ => Err(error),
             },
             outcome => outcome,
         }

@@ -32,6 +32,7 @@ pub use rules::{Pattern, Rules, Selection, UNENCRYPTED_SUFFIX};
 pub use sealed::Sealed;
 pub use sealing::seal;
 pub use tree::{Branch, Bytes, List, Tree, Value};
+pub use yaml::{check_yaml, plain_entries};
 
 /// Where something stands in clear in a file that should be sealed: values and comments. Needs no identity.
 ///

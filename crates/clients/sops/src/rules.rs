@@ -129,14 +129,19 @@ impl Rules {
         items
     }
 
-    /// Whether the value or comment at this path of keys is encrypted. `comments`: for each level those that stand
-    /// right before; where the question is about a comment, it is the last of them itself.
-    pub(crate) fn encrypts(
-        &self,
-        keys: &[String],
-        comments: &[Vec<Secret>],
-        is_comment: bool,
-    ) -> bool {
+    /// Whether a comment is one that the rules look for.
+    pub(crate) fn marks(&self, comment: &Secret) -> bool {
+        match &self.selection {
+            Selection::UnencryptedCommentRegex(pattern)
+            | Selection::EncryptedCommentRegex(pattern) => pattern.matches(comment.expose()),
+            _ => false,
+        }
+    }
+
+    /// Whether the value or comment at this path of keys is encrypted. `marked`: whether a comment right before it, or
+    /// before what it stands in, is one that the rules look for; where the question is about a comment, `itself` is
+    /// whether it is one.
+    pub(crate) fn encrypts(&self, keys: &[String], marked: bool, itself: bool) -> bool {
         match &self.selection {
             // An empty suffix is none, for sops as for us.
             Selection::UnencryptedSuffix(suffix) => {
@@ -145,19 +150,9 @@ impl Rules {
             Selection::EncryptedSuffix(suffix) => keys.iter().any(|key| key.ends_with(suffix)),
             Selection::UnencryptedRegex(pattern) => !keys.iter().any(|key| pattern.matches(key)),
             Selection::EncryptedRegex(pattern) => keys.iter().any(|key| pattern.matches(key)),
-            Selection::UnencryptedCommentRegex(pattern) => {
-                !comments.iter().flatten().any(|comment| pattern.matches(comment.expose()))
-            }
+            Selection::UnencryptedCommentRegex(_) => !(marked || itself),
             // The comment that asks for encryption stays in clear itself, unless an earlier one asked too.
-            Selection::EncryptedCommentRegex(pattern) => {
-                let all = comments.iter().map(Vec::len).sum::<usize>();
-                let asked = all - usize::from(is_comment);
-                comments
-                    .iter()
-                    .flatten()
-                    .take(asked)
-                    .any(|comment| pattern.matches(comment.expose()))
-            }
+            Selection::EncryptedCommentRegex(_) => marked,
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn walk(
     rules: &Rules,
     visitor: &mut dyn Visitor,
 ) -> Result<(), SopsError> {
-    let mut walker = Walker { rules, visitor, place: Place::default(), comments: Vec::new() };
+    let mut walker = Walker { rules, visitor, place: Place::default(), marked: Vec::new() };
     documents.iter_mut().try_for_each(|document| walker.branch(document))
 }
 
@@ -85,34 +85,39 @@ struct Walker<'walk> {
     rules: &'walk Rules,
     visitor: &'walk mut dyn Visitor,
     place: Place,
-    /// For each level, the comments that stand right before what is looked at.
-    comments: Vec<Vec<Secret>>,
+    /// For each level, whether a comment right before what is looked at is one that the rules look for. Not the comments
+    /// themselves: each would be looked at again for each that follows it.
+    marked: Vec<bool>,
 }
 
 impl Walker<'_> {
-    fn note(&mut self, comment: &Secret) {
-        if let Some(level) = self.comments.last_mut() {
-            level.push(comment.clone());
+    /// Whether a comment is encrypted; what follows it is under its mark.
+    fn heeds(&mut self, comment: &Secret) -> bool {
+        let itself = self.rules.marks(comment);
+        let encrypted = self.encrypts(itself);
+        if let Some(level) = self.marked.last_mut() {
+            *level |= itself;
         }
+        encrypted
     }
 
     fn forget(&mut self) {
-        if let Some(level) = self.comments.last_mut() {
-            level.clear();
+        if let Some(level) = self.marked.last_mut() {
+            *level = false;
         }
     }
 
-    fn encrypts(&self, is_comment: bool) -> bool {
-        self.rules.encrypts(&self.place.keys, &self.comments, is_comment)
+    fn encrypts(&self, itself: bool) -> bool {
+        let marked = self.marked.iter().any(|level| *level);
+        self.rules.encrypts(&self.place.keys, marked, itself)
     }
 
     fn branch(&mut self, branch: &mut Branch) -> Result<(), SopsError> {
-        self.comments.push(Vec::new());
+        self.marked.push(false);
         for item in &mut branch.0 {
             match item {
                 Item::Comment(text) => {
-                    self.note(text);
-                    let encrypted = self.encrypts(true);
+                    let encrypted = self.heeds(text);
                     self.visitor.comment(text, &self.place, encrypted)?;
                 }
                 Item::Entry(key, value) => {
@@ -125,7 +130,7 @@ impl Walker<'_> {
                 }
             }
         }
-        self.comments.pop();
+        self.marked.pop();
         Ok(())
     }
 
@@ -142,7 +147,7 @@ impl Walker<'_> {
     }
 
     fn list(&mut self, list: &mut List) -> Result<(), SopsError> {
-        self.comments.push(Vec::new());
+        self.marked.push(false);
         let as_values = self.visitor.lists_comments_as_values();
         if as_values {
             // sops would take an empty comment, sealed, for an empty text.
@@ -154,8 +159,7 @@ impl Walker<'_> {
             self.place.steps.push(Step::Item(number));
             match element {
                 Element::Comment(text) => {
-                    self.note(text);
-                    let encrypted = self.encrypts(true);
+                    let encrypted = self.heeds(text);
                     self.visitor.comment(text, &self.place, encrypted)?;
                     if as_values && encrypted {
                         *element = Element::Value(Value::Text(text.clone()));
@@ -164,8 +168,7 @@ impl Walker<'_> {
                 Element::Value(Value::Text(text))
                     if !as_values && cipher::is_sealed_comment(text.expose()) =>
                 {
-                    self.note(text);
-                    let encrypted = self.encrypts(true);
+                    let encrypted = self.heeds(text);
                     if encrypted {
                         self.visitor.comment(text, &self.place, true)?;
                         *element = Element::Comment(text.clone());
@@ -180,7 +183,7 @@ impl Walker<'_> {
             }
             self.place.steps.pop();
         }
-        self.comments.pop();
+        self.marked.pop();
         Ok(())
     }
 }

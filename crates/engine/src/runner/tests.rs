@@ -40,6 +40,8 @@ enum Script {
     FlakyGate,
     /// Fails transiently for ever.
     Refused,
+    /// Is told to come back in so many seconds, the first time.
+    Limited(u32),
 }
 
 #[derive(Default)]
@@ -87,6 +89,9 @@ impl Step for Scripted {
                 return Err(Failure::new(Class::Transient, "call", "refused"));
             }
             Script::Refused => return Err(Failure::new(Class::Transient, "call", "refused")),
+            Script::Limited(seconds) if tries == 1 => {
+                return Err(Failure::new(Class::Transient, "call", "429").wait(seconds));
+            }
             Script::Denied => return Err(Failure::new(Class::Denied, "call", "403")),
             Script::Panics => panic!("a secret could be in here"),
             Script::SlowAct => pause_for(Duration::from_secs(5)).await,
@@ -240,6 +245,23 @@ async fn a_transient_failure_is_tried_again() {
     let retries =
         bench.events.iter().filter(|e| matches!(e.kind, EventKind::StepRetrying { .. })).count();
     assert_eq!(retries, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_to_be_left_alone_is_left_alone_for_as_long_and_that_is_told() {
+    let mut bench = Bench::new(&[("a", &[], Script::Limited(59))]);
+    let began = tokio::time::Instant::now();
+    let report = bench.run(Direction::Up).await.unwrap();
+    assert_eq!((report.outcome, bench.acts("a")), (RunOutcome::Done, 2));
+    assert_eq!(began.elapsed().as_secs(), 59);
+    let told = |e: &&Event| matches!(e.kind, EventKind::StepRetrying { delay_ms: 59_000, .. });
+    assert_eq!(bench.events.iter().filter(told).count(), 1);
+    // Longer than the step may take: then nobody waits in vain.
+    let mut bench = Bench::new(&[("a", &[], Script::Limited(3600))]);
+    let began = tokio::time::Instant::now();
+    let report = bench.run(Direction::Up).await.unwrap();
+    assert_eq!((report.outcome, bench.acts("a")), (RunOutcome::Failed, 1));
+    assert_eq!(began.elapsed().as_secs(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,9 @@ use super::source::Values;
 /// The life that this run has begun and not yet proven to be kept, so that a second try keeps the same one.
 const DRAFT: Key<Life> = Key::new("secrets/draft");
 
+/// The bundle as it was kept when this run looked, whatever was asked or written since.
+const SEEN: Key<Option<Secret>> = Key::new("secrets/seen");
+
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
 enum Course {
@@ -91,14 +94,18 @@ impl Escrow {
         .hint(format!("put an earlier version of the entry back (Infisical and Git both keep some). Without it those machines can not be managed any more; {way_in}, then `castle down` removes them and `castle up` begins a new life"))
     }
 
-    /// A life that somebody else has begun since this run looked is not written over: there are never two.
-    async fn refuse_another(&self, life: &Life) -> Result<(), Failure> {
+    /// Whether a life is to be written. One that an earlier try has kept is not written twice; one that somebody else
+    /// has begun since this run looked is not written over: there are never two.
+    async fn is_to_be_kept(&self, cx: &Context, life: &Life) -> Result<bool, Failure> {
         let keeper = &self.keeper()?.0;
-        let (seen, now) = (keeper.kept().await?, keeper.kept_now().await?);
-        let (seen, now) = (seen.get(BUNDLE_KEY), now.get(BUNDLE_KEY));
+        let (seen, now) = (cx.outputs().get(&SEEN)?, keeper.kept_now().await?);
+        let now = now.get(BUNDLE_KEY);
         let ours = life.to_escrow(&self.0.spec.name);
-        if now == seen || now.is_some_and(|now| now.expose() == keeper.as_kept(ours.expose())) {
-            return Ok(());
+        if now.is_some_and(|now| now.expose() == keeper.as_kept(ours.expose())) {
+            return Ok(false);
+        }
+        if now == Option::as_ref(&seen) {
+            return Ok(true);
         }
         Err(Failure::new(
             Class::Conflict,
@@ -142,6 +149,9 @@ impl Step for Escrow {
         let castle = &self.0.spec.name;
         let entries = self.keeper()?.0.kept().await?;
         let text = entries.get(BUNDLE_KEY).cloned();
+        if cx.outputs().get(&DRAFT).is_err() {
+            cx.outputs().put(&SEEN, text.clone());
+        }
         let kept = match text.as_ref().map(|text| escrowed_incarnation(castle, text)) {
             None => None,
             Some(Ok(life)) => Some(life),
@@ -183,8 +193,9 @@ impl Step for Escrow {
             cx.outputs().get(&DRAFT)?
         };
         let text = life.to_escrow(&vault.spec.name);
-        self.refuse_another(&life).await?;
-        self.keeper()?.keep(&life.incarnation, &[(BUNDLE_KEY, &text)]).await?;
+        if self.is_to_be_kept(cx, &life).await? {
+            self.keeper()?.keep(&life.incarnation, &[(BUNDLE_KEY, &text)]).await?;
+        }
         let incarnation = life.incarnation.to_string();
         cx.outputs().put(&LIFE, Life::clone(&life));
         Ok(Acted::of(Change::Created).with("incarnation", incarnation))

@@ -128,6 +128,8 @@ impl Files for Disk {
 
     fn write(&self, path: &str, content: &[u8]) -> Result<(), String> {
         let whole = self.path(path)?;
+        // Behind a link, where the file itself is: else the link would go and the file stay as it was.
+        let whole = whole.canonicalize().unwrap_or(whole);
         let folder = whole.parent().map_or(Ok(()), fs::create_dir_all);
         folder.and_then(|()| replace(&whole, content)).map_err(|error| error.to_string())
     }
@@ -182,5 +184,24 @@ impl Files for Memory {
     fn remove(&self, path: &str) -> Result<(), String> {
         self.locked().remove(path);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_behind_a_link_is_written_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk { project: folder.path().to_owned(), home: None };
+        disk.write("kept/file", b"one").unwrap();
+        symlink("kept/file", folder.path().join("link")).unwrap();
+        disk.write("link", b"two").unwrap();
+        assert!(folder.path().join("link").is_symlink());
+        let read = |path| disk.read(path, Privacy::Own).unwrap().unwrap().to_vec();
+        assert_eq!((read("link"), read("kept/file")), (b"two".to_vec(), b"two".to_vec()));
     }
 }

@@ -8,7 +8,7 @@ use castle_infisical::{
     Credentials, Found, Infisical, InfisicalError, Missing, Place, Reason, stored_as,
 };
 use castle_model::spec::InfisicalSpec;
-use castle_model::{CastleName, Failure, Incarnation, Secret, Spec};
+use castle_model::{CastleName, Class, Failure, Incarnation, Secret, Spec};
 use castle_platforms::escrow::Keeper;
 use castle_wire::World;
 
@@ -145,7 +145,18 @@ impl Keeper for Folder {
             ("incarnation".to_owned(), life.to_string()),
         ]);
         let secrets: Vec<_> = entries.iter().map(|(key, text)| (*key, *text, &metadata)).collect();
-        let failed = |error: &InfisicalError| self.failure("keep secrets in", error);
+        let failed = |error: &InfisicalError| {
+            let failure = self.failure("keep secrets in", error);
+            if failure.class != Class::Denied {
+                return failure;
+            }
+            let cure = failure.hint.as_deref().unwrap_or("give the machine identity that right");
+            let cure = format!(
+                "{cure}; or, if it is to read only, keep them in a file: escrow {{ file = \"{}.escrow.enc.yaml\" }}",
+                self.castle
+            );
+            failure.hint(cure)
+        };
         self.remember(None);
         match self.client.upsert(&place, &secrets).await {
             Err(error) if error.is_missing() => {

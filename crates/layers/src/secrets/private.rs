@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_model::spec::FileSpec;
 use castle_model::{Class, Failure, Secret};
-use yaml_serde::Value;
+use castle_sops::{SopsError, plain_entries};
 
 use super::files::{Content, Files, Privacy};
 use super::source::{Source, Values};
@@ -105,44 +105,15 @@ pub fn lines(text: &Secret) -> Result<Values, String> {
 
 /// The entries of a YAML or JSON document; one inside of another has a key with a dot.
 fn entries(text: &Secret) -> Result<Values, String> {
-    if text.expose().lines().any(|line| line.trim_start_matches(['"', ' ']).starts_with("sops")) {
+    let values = plain_entries(text.expose()).map_err(|error| match error {
+        // The place without the words: those may repeat a piece of a value.
+        SopsError::Syntax { line, .. } => format!("it is not YAML (line {line})"),
+        other => other.to_string(),
+    })?;
+    if values.contains_key("sops.mac") {
         return Err("it is encrypted by SOPS: name it in secrets \"sops\"".to_owned());
     }
-    let document: Value = yaml_serde::from_str(text.expose()).map_err(|error| {
-        // The place without the words: those may repeat a value.
-        let place = error.location();
-        place.map_or("it is not YAML".to_owned(), |at| {
-            format!("it is not YAML (line {}, column {})", at.line(), at.column())
-        })
-    })?;
-    let Value::Mapping(_) = &document else {
-        return Err("it is not a mapping of keys to values".to_owned());
-    };
-    let mut values = Values::new();
-    flatten("", &document, &mut values)?;
     Ok(values)
-}
-
-fn flatten(prefix: &str, value: &Value, values: &mut Values) -> Result<(), String> {
-    let scalar = match value {
-        Value::Mapping(mapping) => {
-            for (key, inner) in mapping {
-                let Value::String(key) = key else {
-                    return Err(format!("a key below `{prefix}` is not text"));
-                };
-                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten(&path, inner, values)?;
-            }
-            return Ok(());
-        }
-        // No key names an element of a list.
-        Value::Sequence(_) | Value::Null | Value::Tagged(_) => return Ok(()),
-        Value::String(text) => text.clone(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => number.to_string(),
-    };
-    values.insert(prefix.to_owned(), Secret::new(scalar));
-    Ok(())
 }
 
 #[cfg(test)]
@@ -172,6 +143,10 @@ mod tests {
         let shown: Vec<(&str, &str)> =
             values.iter().map(|(k, v)| (k.as_str(), v.expose())).collect();
         assert_eq!(shown, [("A", "x"), ("b.c", "7"), ("b.d.e", "true")]);
+        let named = Secret::new("sops_age_key: x\nsops: y\n");
+        assert_eq!(entries(&named).unwrap().len(), 2, "a name that begins so is no encryption");
+        let sealed = entries(&Secret::new("A: ENC[x]\nsops:\n  mac: y\n")).unwrap_err();
+        assert!(sealed.contains("encrypted by SOPS"), "{sealed}");
         for bad in ["hunter2", "- hunter2", "a: [hunter2", "a: hunter2: b", "sops:\n  mac: hunter2"]
         {
             let why = entries(&Secret::new(bad)).unwrap_err();

@@ -2,6 +2,7 @@
 
 use castle_model::Secret;
 use castle_model::spec::Shape;
+use castle_sops::{SopsError, check_yaml};
 
 /// A value that can be used, and what was left out around it.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +33,14 @@ pub(crate) fn clean(shape: Shape, value: &Secret) -> Result<Clean, String> {
         Shape::Free => {}
     }
     Ok(clean)
+}
+
+/// A credential as it is given from outside: what is pasted around it is left out, and said.
+///
+/// # Errors
+/// Says in words what is wrong, never with the value.
+pub fn credential(value: &Secret) -> Result<(Secret, Option<&'static str>), String> {
+    clean(Shape::Token, value).map(|clean| (clean.value, clean.left_out))
 }
 
 /// Leaves out white space around a value, and one pair of quotes.
@@ -94,12 +103,12 @@ fn pem(text: &str) -> Result<(), String> {
     if !text.contains('\n') && text.contains("\\n") {
         return Err("its line breaks are written as \\n: store it with real ones".to_owned());
     }
-    let (mut open, mut blocks): (Option<&str>, u32) = (None, 0);
+    let (mut open, mut blocks, mut empty): (Option<&str>, u32, bool) = (None, 0, true);
     for line in text.lines().map(str::trim_end) {
         let label = |edge: &str| line.strip_prefix(edge)?.strip_suffix("-----");
         match (open, label("-----BEGIN "), label("-----END ")) {
-            (None, Some(begun), _) => open = Some(begun),
-            (Some(begun), _, Some(ended)) if begun == ended => {
+            (None, Some(begun), _) => (open, empty) = (Some(begun), true),
+            (Some(begun), _, Some(ended)) if begun == ended && !empty => {
                 open = None;
                 blocks += 1;
             }
@@ -111,9 +120,13 @@ fn pem(text: &str) -> Result<(), String> {
                         blocks + 1
                     ));
                 }
+                empty &= line.is_empty();
             }
-            (None, None, None) if line.is_empty() || blocks == 0 => {}
+            // Words around blocks are allowed.
             (None, None, None) => {}
+            (Some(_), _, Some(_)) if empty => {
+                return Err(format!("block {} of its PEM is empty", blocks + 1));
+            }
             _ => {
                 return Err(format!(
                     "block {} of its PEM is not begun and ended properly",
@@ -130,16 +143,11 @@ fn pem(text: &str) -> Result<(), String> {
 }
 
 fn yaml(text: &str) -> Result<(), String> {
-    match yaml_serde::from_str::<serde::de::IgnoredAny>(text) {
-        Ok(_) => Ok(()),
-        // The place without the words: those may repeat the value.
-        Err(error) => Err(match error.location() {
-            Some(place) => {
-                format!("it is not YAML (line {}, column {})", place.line(), place.column())
-            }
-            None => "it is not YAML".to_owned(),
-        }),
-    }
+    check_yaml(text).map_err(|error| match error {
+        // The place without the words: those may repeat a piece of the value.
+        SopsError::Syntax { line, .. } => format!("it is not YAML (line {line})"),
+        other => format!("it is not YAML that can be used ({other})"),
+    })
 }
 
 #[cfg(test)]
@@ -186,6 +194,7 @@ mod tests {
             (Shape::Pem, "-----BEGIN KEY-----\nhunter2!\n-----END KEY-----"),
             (Shape::Pem, "-----BEGIN KEY-----\\nhunter2\\n-----END KEY-----"),
             (Shape::Pem, "-----BEGIN A-----\nhunter2\n-----END B-----"),
+            (Shape::Pem, "-----BEGIN KEY-----\n-----END KEY-----\nhunter2\n"),
             (Shape::AgeKey, "hunter2"),
             (Shape::AgeKey, "age1hunter2"),
             (Shape::Yaml, "a: [hunter2"),
@@ -195,6 +204,14 @@ mod tests {
         for (shape, text) in wrong {
             let why = cleaned(shape, text).unwrap_err();
             assert!(!why.contains("hunter2"), "{shape}: {why}");
+        }
+    }
+
+    #[test]
+    fn yaml_that_nobody_writes_by_accident_is_answered_soon() {
+        for open in ["[", "{a: ", "- ", "? "] {
+            let why = cleaned(Shape::Yaml, &open.repeat(1_000_000)).unwrap_err();
+            assert!(why.starts_with("it is not YAML"), "{why}");
         }
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::Infisical;
-use super::permission::Member;
+use super::permission::{Member, Role};
 use super::reply::Refusal;
 use crate::turn::{HttpBody, HttpCall, HttpReply};
 
@@ -27,6 +27,8 @@ pub enum InfisicalTrouble {
     PageGone,
     /// Every identity is confined to the paths that fit this pattern.
     Confined(String),
+    /// Every identity may read, and nothing else.
+    ReadOnly,
 }
 
 /// Troubles that are on.
@@ -52,6 +54,13 @@ impl Infisical {
                     self.projects.values_mut().flat_map(|project| project.members.values_mut());
                 for member in members {
                     *member = Member::confined(pattern);
+                }
+            }
+            InfisicalTrouble::ReadOnly => {
+                let members =
+                    self.projects.values_mut().flat_map(|project| project.members.values_mut());
+                for member in members {
+                    *member = Member { role: Role::Viewer, rules: Vec::new() };
                 }
             }
         }

@@ -50,10 +50,15 @@ async fn trap_9_a_stumble_is_looked_at_and_the_same_value_is_not_written_again()
 }
 
 #[tokio::test(start_paused = true)]
-async fn trap_9_after_a_stumble_another_value_is_written_over_once() {
-    let one = bench([stumbles(), kept("other"), stored()]);
+async fn trap_9_after_a_stumble_what_is_not_there_is_written_once_more_and_nothing_is_written_over()
+{
+    let one = bench([stumbles(), lists(&json!([])), stored()]);
     store(&one, "A", "v").await.unwrap();
     assert_eq!(one.calls(), [LOGIN, BATCH, LIST, BATCH]);
+    // Who loses a race for a new key is told so by a stumble: the value of the winner stays.
+    let lost = bench([stumbles(), kept("of the winner"), stored()]);
+    let error = store(&lost, "A", "v").await.unwrap_err();
+    assert_eq!((lost.calls().len(), error.class()), (3, Class::Transient));
     let twice = bench([stumbles(), lists(&json!([])), stumbles(), stored()]);
     let error = store(&twice, "A", "v").await.unwrap_err();
     assert_eq!((twice.calls().len(), error.class()), (4, Class::Transient));

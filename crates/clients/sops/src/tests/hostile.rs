@@ -60,6 +60,18 @@ fn bombs_do_not_go_off() {
 }
 
 #[test]
+fn a_hundred_thousand_comments_are_each_looked_at_once() {
+    let comments = "# x\n".repeat(limits::NODES - 100);
+    for rule in ["unencrypted_comment_regex: nothing", "encrypted_comment_regex: nothing"] {
+        let file = BY_3_11.replacen("unencrypted_suffix: _unencrypted", rule, 1);
+        let sealed = Sealed::read(&format!("{comments}{file}"), Format::Yaml).unwrap();
+        // Sealed under another rule, so that it does not open; that is found out at once.
+        assert!(sealed.open(&identities()).is_err());
+        assert_eq!(sealed.in_clear().is_empty(), rule.starts_with("enc"));
+    }
+}
+
+#[test]
 fn what_sops_can_not_hold_is_refused_with_its_line() {
     for (text, why) in [
         ("- a\n", "line 1: a document that is a list"),

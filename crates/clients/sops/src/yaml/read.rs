@@ -11,12 +11,12 @@ use super::comments::{Comment, Gaps};
 use crate::tree::{Branch, Bytes, Element, Item, List, Tree, Value};
 use crate::{SopsError, limits, scalar};
 
-const CURE_ALIAS: &str = "write the value out in each place; sops would do so too";
-const CURE_KEY: &str = "put the key in quotes: sops takes only text for a key";
+pub(super) const CURE_ALIAS: &str = "write the value out in each place; sops would do so too";
+pub(super) const CURE_KEY: &str = "put the key in quotes: sops takes only text for a key";
 const CURE_NUMBER: &str = "put the number in quotes: sops has no type for one this large";
 const CURE_TAG: &str = "leave the tag away; sops would lose it";
-const CURE_ROOT: &str = "put it under a key: sops takes only mappings";
-const CURE_TWICE: &str = "keep one of the two";
+pub(super) const CURE_ROOT: &str = "put it under a key: sops takes only mappings";
+pub(super) const CURE_TWICE: &str = "keep one of the two";
 
 /// Reads a text whose size is checked already.
 pub(crate) fn read(text: &str) -> Result<Tree, SopsError> {
@@ -39,7 +39,7 @@ pub(crate) fn read(text: &str) -> Result<Tree, SopsError> {
 }
 
 /// The parser's words name at most one character of the text, never a value.
-fn told(error: &ScanError) -> SopsError {
+pub(super) fn told(error: &ScanError) -> SopsError {
     let line = error.marker().line();
     // It has a limit of its own for brackets, and looks ahead of us.
     if error.info().contains("recursion limit") {
@@ -77,11 +77,11 @@ struct Reader<'text> {
     nodes: usize,
 }
 
-fn place(span: Span) -> String {
+pub(super) fn place(span: Span) -> String {
     format!("line {}", span.start.line())
 }
 
-fn refused(span: Span, what: &str, cure: &'static str) -> SopsError {
+pub(super) fn refused(span: Span, what: &str, cure: &'static str) -> SopsError {
     SopsError::Refused { place: place(span), what: what.to_owned(), cure }
 }
 

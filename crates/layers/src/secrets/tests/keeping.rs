@@ -1,10 +1,11 @@
 //! What is kept of a castle: never two lives of it, never somebody else's, and nothing of it after `down`.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
-use castle_model::spec::EscrowAfterDown;
+use castle_model::spec::{EscrowAfterDown, EscrowFile, EscrowPlace};
 use castle_model::{CastleName, Failure, Incarnation, Observed};
 use castle_platforms::escrow::{KUBECONFIG_KEY, TALOSCONFIG_KEY};
 use castle_platforms::handed::{Life, escrowed_incarnation};
@@ -83,12 +84,14 @@ async fn machines_of_one_life_are_never_given_the_secrets_of_another() {
     assert_eq!(bench.kept(BUNDLE_KEY).await.unwrap().expose().trim(), theirs.expose().trim());
 }
 
-/// The step, with somebody who writes between its look and its act.
+/// The step, with somebody who writes between its look and its act, or between its first try to act and the second.
 struct Meanwhile {
     step: escrow::Escrow,
     vault: Infisical,
     place: Place,
     theirs: Secret,
+    /// Whether it is to be tried once before.
+    late: AtomicBool,
 }
 
 #[async_trait]
@@ -98,9 +101,14 @@ impl Step for Meanwhile {
     }
 
     async fn act(&self, cx: &Context, verb: Verb) -> Result<Acted, Failure> {
+        let late = self.late.swap(false, Ordering::Relaxed);
+        let tried = if late { Some(self.step.act(cx, verb).await) } else { None };
         let entry = (BUNDLE_KEY, &self.theirs, &BTreeMap::new());
         self.vault.upsert(&self.place, &[entry]).await.unwrap();
-        self.step.act(cx, verb).await
+        match tried {
+            Some(tried) => tried,
+            None => self.step.act(cx, verb).await,
+        }
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
@@ -108,9 +116,8 @@ impl Step for Meanwhile {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_who_raise_the_same_castle_do_not_write_over_each_other() {
-    let mut bench = Bench::new(6);
+/// Somebody else begins a life while this run begins its own: his stays, and no machine is made for ours.
+async fn overtaken(mut bench: Bench, late: bool) {
     let access = Access::to_infisical(bench.credentials());
     let shared = Arc::new(Vault::new(&bench.spec, &bench.host.world(), access));
     let theirs = bench.another().to_escrow(&bench.spec.name);
@@ -121,8 +128,8 @@ async fn two_who_raise_the_same_castle_do_not_write_over_each_other() {
             graph.add(decl, read::Read(shared.clone()));
         } else {
             let (vault, place, theirs) = (vault.clone(), place.clone(), theirs.clone());
-            let step = escrow::Escrow(shared.clone());
-            graph.add(decl, Meanwhile { step, vault, place, theirs });
+            let (step, late) = (escrow::Escrow(shared.clone()), AtomicBool::new(late));
+            graph.add(decl, Meanwhile { step, vault, place, theirs, late });
         }
     }
     let wanted = castle_platforms::proxmox::wanted::Wanted::of(&bench.spec).unwrap();
@@ -133,6 +140,36 @@ async fn two_who_raise_the_same_castle_do_not_write_over_each_other() {
     assert_eq!(failure.why, "TALOS_SECRETS_BUNDLE has changed since this run looked at it");
     assert_eq!(bench.kept(BUNDLE_KEY).await.unwrap().expose().trim(), theirs.expose().trim());
     assert!(bench.inventory().proxmox.guests.is_empty(), "no machine was made for the other life");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_who_raise_the_same_castle_do_not_write_over_each_other() {
+    overtaken(Bench::new(6), false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_try_does_not_write_over_what_somebody_kept_after_the_first() {
+    let bench = Bench::new(6);
+    // The first try: the server stumbles twice, which is once more than it is forgiven in silence.
+    bench.host.cause(InfisicalTrouble::Stumbles(2));
+    overtaken(bench, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stumbles_and_one_that_limits_cost_time_and_no_second_version() {
+    let mut bench = Bench::new(6);
+    bench.host.cause(InfisicalTrouble::Stumbles(2));
+    let (vault, place) = bench.vault().await;
+    bench.host.cause(InfisicalTrouble::Limited(true));
+    for _ in 0..40 {
+        vault.list(&place).await.unwrap();
+    }
+    let before = bench.host.now();
+    assert_done(&bench.up().await);
+    bench.assert_risen();
+    assert!(bench.host.now() - before > 55_000, "the limit was waited for");
+    let patient = vault.patience(Duration::from_secs(75));
+    assert_eq!(patient.list(&place).await.unwrap().own[BUNDLE_KEY].version, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,4 +223,26 @@ async fn entries_that_are_to_be_kept_stay_and_the_next_birth_overwrites_them() {
     assert_eq!((bench.entries(), bench.life().await), (vec![BUNDLE_KEY], first.clone()));
     assert_done(&bench.up().await);
     assert_ne!(bench.life().await, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_infisical_that_may_only_be_read_needs_a_file_and_says_so() {
+    let mut bench = Bench::new(10);
+    bench.host.cause(InfisicalTrouble::ReadOnly);
+    let report = bench.up().await;
+    let failure = &report.failures[&secrets_escrow()];
+    assert_eq!(failure.class, Class::Denied, "{failure:?}");
+    let hint = failure.hint.as_ref().unwrap();
+    assert!(hint.contains("escrow { file = \"blue.escrow.enc.yaml\" }"), "{hint}");
+    assert!(bench.inventory().proxmox.guests.is_empty(), "no machine without a place");
+    // As it says.
+    let mut spec = Spec::clone(&bench.spec);
+    let (file, recipients) = ("blue.escrow.enc.yaml".to_owned(), Vec::new());
+    spec.secrets.escrow.place = EscrowPlace::File(EscrowFile { file, recipients });
+    bench.spec = Arc::new(spec);
+    let mut access = Access::to_infisical(bench.credentials());
+    access.age = Arc::new(castle_sops::Identities::of_seed(&[7; 32]));
+    bench.access = Some(access);
+    assert_done(&bench.up().await);
+    assert_eq!(bench.entries(), Vec::<&str>::new());
 }
