@@ -167,19 +167,26 @@ fn open(place: &str, value: Value) -> Result<Vec<(String, Object)>, ManifestErro
     }
 }
 
-/// Refuses lines that open far more brackets than anything may nest, before the parser, which takes
-/// quadratic time over them.
+/// Refuses text that opens far more brackets than anything may nest, before the parser, which takes quadratic time
+/// over them. Within a line they are counted up to the first quote; over all lines of a document whatever stands around
+/// them, with more patience, since a script in a text has brackets too.
 fn check_flow_depth(name: &str, text: &str) -> Result<(), ManifestError> {
+    let mut all = 0_usize;
     for (index, line) in text.lines().enumerate() {
-        let mut open = 0_usize;
+        if line.starts_with("---") {
+            all = 0;
+        }
+        let (mut open, mut quoted) = (0_usize, false);
         for byte in line.bytes() {
             match byte {
-                b'[' | b'{' => open += 1,
-                b']' | b'}' => open = open.saturating_sub(1),
-                b'"' | b'\'' => break,
+                b'[' | b'{' => (open, all) = (open + usize::from(!quoted), all + 1),
+                b']' | b'}' => {
+                    (open, all) = (open.saturating_sub(1), all.saturating_sub(1));
+                }
+                b'"' | b'\'' => quoted = true,
                 _ => {}
             }
-            if open > usize::from(DEEPEST) * 4 {
+            if open > usize::from(DEEPEST) * 4 || all > usize::from(DEEPEST) * 16 {
                 return Err(ManifestError {
                     place: format!("{name}:{}", index + 1),
                     why: format!("it is nested deeper than {DEEPEST}"),
@@ -357,6 +364,11 @@ mod tests {
         let text = refused(&laughs);
         assert!(text.contains("repetition limit") || text.contains("too large"), "{text}");
         assert!(refused(&"[".repeat(1_000_000)).contains("nested deeper than 64"));
+        for piece in ["{\"a\":", "[\n", "- {'a': "] {
+            let deep = piece.repeat(500_000);
+            assert!(refused(&deep).contains("nested deeper than 64"), "{piece}");
+            assert!(shown("-", &deep).unwrap_err().why.contains("nested deeper than 64"));
+        }
         let steps = (0..200).map(|n| format!("{}a:", " ".repeat(n))).collect::<Vec<_>>().join("\n");
         assert!(refused(&steps).contains("nested deeper than 64"), "{}", refused(&steps));
         assert!(refused("---\na\n").contains("not a mapping"));
