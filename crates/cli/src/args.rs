@@ -1,11 +1,13 @@
 //! The command line: every command, flag and its help text.
 
+mod judge;
 mod secrets;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
@@ -62,6 +64,14 @@ pub(crate) enum Command {
     Lock(LockArgs),
     /// List, check, show, encrypt and decrypt secrets; never to disk in clear unless you say where
     Secrets(Secrets),
+    /// Judge Kubernetes objects as the gates do: ready, waiting or failed, and why
+    ///
+    /// One line for each object. What waits is told with its reason: which pod, which container, what the server says; pods in the same
+    /// input explain their workloads. Ends with 0 if every object is ready, with 1 if one is waiting or has failed, and with 2 if the input
+    /// can not be read or has no object in it.
+    ///
+    /// kubectl get deployments,pods -A -o yaml | castle judge -f -
+    Judge(JudgeArgs),
     /// Do any of this in the built-in datacenter, with a castle file of your own too
     Rehearse(Rehearse),
     /// Print a completion script for a shell

@@ -3,6 +3,7 @@
 mod check;
 mod give;
 mod graph;
+mod judge;
 mod lock;
 mod plan;
 mod reference;
@@ -45,6 +46,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         }
         Command::Lock(args) => lock::run(&which, place, args, everywhere, settings),
         Command::Secrets(args) => secrets::run(&which, place, &args.act, everywhere, settings),
+        Command::Judge(args) => judge::run(args, everywhere.json, settings),
         Command::Rehearse(args) => rehearse(&which, &args.act, everywhere, settings),
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),

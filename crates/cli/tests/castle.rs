@@ -16,6 +16,8 @@ mod give;
 mod hardening;
 #[path = "castle/interrupt.rs"]
 mod interrupt;
+#[path = "castle/judge.rs"]
+mod judge;
 #[path = "castle/loopback.rs"]
 mod loopback;
 #[path = "castle/output.rs"]

@@ -10,8 +10,11 @@ use crate::settings::VARIABLES;
 /// Exit codes and what they mean.
 const EXITS: &[(u8, &str)] = &[
     (0, "done: everything that was asked for is true"),
-    (1, "a step failed; the report names it, why, and the command to go on"),
-    (2, "the command line or the castle file is wrong; nothing was done"),
+    (
+        1,
+        "a step failed; the report names it, why, and the command to go on (`judge`: an object is not ready)",
+    ),
+    (2, "the command line, the castle file or the input is wrong; nothing was done"),
     (3, "refused for safety, or another process holds the state; nothing was done"),
     (4, "`down` is over and something of the castle is left; it is listed"),
     (130, "interrupted; nothing is lost, the same command goes on"),

@@ -1,4 +1,4 @@
-//! Manifests: YAML text of many documents into objects, with limits on size, depth, number and aliases.
+//! Manifests: YAML or JSON text of many documents into objects, with limits on size, depth, number and aliases.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -20,6 +20,11 @@ pub const MOST_DOCUMENTS: usize = 2_000;
 /// What one text may grow to through aliases, in nodes and bytes of text together.
 const LARGEST_EXPANDED: usize = 32 << 20;
 
+/// The largest text of objects as a server shows them: `kubectl get -A` of a castle with its status.
+pub const LARGEST_SHOWN: usize = 16 << 20;
+/// What that may grow to.
+const LARGEST_SHOWN_EXPANDED: usize = 128 << 20;
+
 /// Why a manifest was refused, with its place.
 #[derive(Debug, ThisError, PartialEq, Eq)]
 #[error("{place}: {why}")]
@@ -35,18 +40,66 @@ pub struct ManifestError {
 /// # Errors
 /// Says where and why the text cannot be taken; then nothing of it is.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Object>, ManifestError> {
-    let refuse = |place: String, why: String| Err(ManifestError { place, why });
-    if text.len() > LARGEST {
-        return refuse(name.to_owned(), format!("it is larger than {} MiB", LARGEST >> 20));
-    }
-    check_flow_depth(name, text)?;
-    let budget = Cell::new(LARGEST_EXPANDED);
+    check_size(name, text, LARGEST)?;
     let mut objects = Vec::new();
     let mut seen: BTreeSet<ObjectId> = BTreeSet::new();
+    for (place, value) in documents(name, text, LARGEST_EXPANDED)? {
+        for (place, object) in open(&place, value)? {
+            if !seen.insert(object.id()) {
+                let why = format!("{} was there before", object.id());
+                return Err(ManifestError { place, why });
+            }
+            objects.push(object);
+        }
+    }
+    Ok(objects)
+}
+
+/// Reads objects as a server or `kubectl` shows them: YAML documents, or JSON values one after the other. `List`s are
+/// opened; the same object may come again, since a watch shows it at every change.
+///
+/// # Errors
+/// Says where and why the text cannot be taken; then nothing of it is.
+pub fn shown(name: &str, text: &str) -> Result<Vec<Object>, ManifestError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    check_size(name, text, LARGEST_SHOWN)?;
+    let json = text.trim_start().strip_prefix('{');
+    let values = if json.is_some_and(|rest| rest.trim_start().starts_with(['"', '}'])) {
+        // What starts like JSON may still be YAML; if it is neither, it was meant to be JSON.
+        json_values(name, text)
+            .or_else(|meant| documents(name, text, LARGEST_SHOWN_EXPANDED).map_err(|_| meant))?
+    } else {
+        documents(name, text, LARGEST_SHOWN_EXPANDED)?
+    };
+    let mut objects = Vec::new();
+    for (place, value) in values {
+        objects.extend(open(&place, value)?.into_iter().map(|(_, object)| object));
+    }
+    Ok(objects)
+}
+
+fn check_size(name: &str, text: &str, largest: usize) -> Result<(), ManifestError> {
+    if text.len() <= largest {
+        return Ok(());
+    }
+    let why = format!("it is larger than {} MiB", largest >> 20);
+    Err(ManifestError { place: name.to_owned(), why })
+}
+
+fn too_many(name: &str) -> ManifestError {
+    let why = format!("it has more than {MOST_DOCUMENTS} documents");
+    ManifestError { place: name.to_owned(), why }
+}
+
+/// The documents of a YAML text, each with its place.
+fn documents(name: &str, text: &str, budget: usize) -> Result<Vec<(String, Value)>, ManifestError> {
+    check_flow_depth(name, text)?;
+    let budget = Cell::new(budget);
+    let mut values = Vec::new();
     for (index, document) in yaml_serde::Deserializer::from_str(text).enumerate() {
         let number = index + 1;
         if number > MOST_DOCUMENTS {
-            return refuse(name.to_owned(), format!("it has more than {MOST_DOCUMENTS} documents"));
+            return Err(too_many(name));
         }
         let value = Tree { budget: &budget, depth: 0 }.deserialize(document).map_err(|error| {
             let place = match error.location() {
@@ -55,48 +108,85 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Object>, ManifestError> {
             };
             ManifestError { place, why: error.to_string() }
         })?;
-        let place = || format!("{name}, document {number}");
-        for value in open_list(value) {
-            let object = Object::new(value).map_err(|why| ManifestError { place: place(), why })?;
-            if !seen.insert(object.id()) {
-                return refuse(place(), format!("{} was there before", object.id()));
-            }
-            objects.push(object);
-        }
+        values.push((format!("{name}, document {number}"), value));
     }
-    Ok(objects)
+    Ok(values)
 }
 
-/// The objects of a document: none of an empty one, many of a `List`.
-fn open_list(value: Value) -> Vec<Value> {
-    match value {
-        Value::Null => Vec::new(),
-        Value::Object(mut map)
-            if map.get("kind").and_then(Value::as_str).is_some_and(|k| k.ends_with("List"))
-                && map.get("items").is_some_and(Value::is_array) =>
-        {
-            match map.remove("items") {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            }
+/// The values of a JSON text, one after the other, each with its place.
+fn json_values(name: &str, text: &str) -> Result<Vec<(String, Value)>, ManifestError> {
+    let budget = Cell::new(LARGEST_SHOWN_EXPANDED);
+    let refuse = |error: &serde_json::Error| ManifestError {
+        place: format!("{name}:{}:{}", error.line(), error.column()),
+        why: error.to_string(),
+    };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut values = Vec::new();
+    while reader.end().is_err() {
+        let number = values.len() + 1;
+        if number > MOST_DOCUMENTS {
+            return Err(too_many(name));
         }
-        other => vec![other],
+        let tree = Tree { budget: &budget, depth: 0 };
+        let value = tree.deserialize(&mut reader).map_err(|error| refuse(&error))?;
+        values.push((format!("{name}, document {number}"), value));
+    }
+    Ok(values)
+}
+
+/// The objects of a document: none of an empty one, many of a `List`, whose entries need not repeat their kind.
+fn open(place: &str, value: Value) -> Result<Vec<(String, Object)>, ManifestError> {
+    let whole = |value| {
+        let object = Object::new(value);
+        object.map_err(|why| ManifestError { place: place.to_owned(), why })
+    };
+    let listed = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let kind = listed("kind").and_then(|kind| kind.strip_suffix("List").map(str::to_owned));
+    match (kind, value.get("items")) {
+        _ if value.is_null() => Ok(Vec::new()),
+        (Some(kind), Some(Value::Null)) if kind.is_empty() => Ok(Vec::new()),
+        (Some(kind), Some(Value::Array(items))) => {
+            let version = listed("apiVersion");
+            let mut objects = Vec::new();
+            for (index, item) in items.iter().enumerate() {
+                let place = format!("{place}, item {}", index + 1);
+                let mut item = item.clone();
+                if let (Value::Object(map), false) = (&mut item, kind.is_empty()) {
+                    map.entry("kind").or_insert_with(|| kind.clone().into());
+                    if let Some(version) = &version {
+                        map.entry("apiVersion").or_insert_with(|| version.clone().into());
+                    }
+                }
+                let object =
+                    Object::new(item).map_err(|why| ManifestError { place: place.clone(), why })?;
+                objects.push((place, object));
+            }
+            Ok(objects)
+        }
+        _ => Ok(vec![(place.to_owned(), whole(value)?)]),
     }
 }
 
-/// Refuses lines that open far more brackets than anything may nest, before the parser, which takes
-/// quadratic time over them.
+/// Refuses text that opens far more brackets than anything may nest, before the parser, which takes quadratic time
+/// over them. Within a line they are counted up to the first quote; over all lines of a document whatever stands around
+/// them, with more patience, since a script in a text has brackets too.
 fn check_flow_depth(name: &str, text: &str) -> Result<(), ManifestError> {
+    let mut all = 0_usize;
     for (index, line) in text.lines().enumerate() {
-        let mut open = 0_usize;
+        if line.starts_with("---") {
+            all = 0;
+        }
+        let (mut open, mut quoted) = (0_usize, false);
         for byte in line.bytes() {
             match byte {
-                b'[' | b'{' => open += 1,
-                b']' | b'}' => open = open.saturating_sub(1),
-                b'"' | b'\'' => break,
+                b'[' | b'{' => (open, all) = (open + usize::from(!quoted), all + 1),
+                b']' | b'}' => {
+                    (open, all) = (open.saturating_sub(1), all.saturating_sub(1));
+                }
+                b'"' | b'\'' => quoted = true,
                 _ => {}
             }
-            if open > usize::from(DEEPEST) * 4 {
+            if open > usize::from(DEEPEST) * 4 || all > usize::from(DEEPEST) * 16 {
                 return Err(ManifestError {
                     place: format!("{name}:{}", index + 1),
                     why: format!("it is nested deeper than {DEEPEST}"),
@@ -274,12 +364,42 @@ mod tests {
         let text = refused(&laughs);
         assert!(text.contains("repetition limit") || text.contains("too large"), "{text}");
         assert!(refused(&"[".repeat(1_000_000)).contains("nested deeper than 64"));
+        for piece in ["{\"a\":", "[\n", "- {'a': "] {
+            let deep = piece.repeat(500_000);
+            assert!(refused(&deep).contains("nested deeper than 64"), "{piece}");
+            assert!(shown("-", &deep).unwrap_err().why.contains("nested deeper than 64"));
+        }
         let steps = (0..200).map(|n| format!("{}a:", " ".repeat(n))).collect::<Vec<_>>().join("\n");
         assert!(refused(&steps).contains("nested deeper than 64"), "{}", refused(&steps));
         assert!(refused("---\na\n").contains("not a mapping"));
         let many = "--- \n".repeat(MOST_DOCUMENTS + 1);
         assert!(refused(&many).contains("documents"), "{}", refused(&many));
         assert!(refused(&" ".repeat(LARGEST + 1)).contains("larger than 4 MiB"));
+    }
+
+    #[test]
+    fn what_a_server_shows_is_taken_as_it_comes() {
+        let names = |text: &str| {
+            let objects = shown("-", text).unwrap();
+            objects.iter().map(|o| format!("{} {}", o.api_version(), o.id())).collect::<Vec<_>>()
+        };
+        let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}"#;
+        assert_eq!(names(&format!("{pod}\n{pod}{pod}")), ["v1 Pod p"; 3]);
+        assert_eq!(names(&format!("\u{feff}{pod}")), ["v1 Pod p"]);
+        assert_eq!(names(&format!("{pod}\n---\n{pod}\n")), ["v1 Pod p"; 2]);
+        assert_eq!(names("{\"apiVersion\": v1, kind: Pod, metadata: {name: p}}"), ["v1 Pod p"]);
+        let list = r#"{"apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": {}, "items": [{"metadata": {"name": "d"}}]}"#;
+        assert_eq!(names(list), ["apps/v1 Deployment d"]);
+        assert!(names("apiVersion: v1\nkind: List\nitems: null\n").is_empty());
+        assert!(names("").is_empty());
+        let why = |text: &str| shown("-", text).unwrap_err().to_string();
+        insta::assert_snapshot!(why(&format!("{pod}\n{{\"a\": ]")), @"-:2:7: expected value at line 2 column 7");
+        insta::assert_snapshot!(why(r#"{"kind": "List", "items": [{}]}"#), @"-, document 1, item 1: it has no `apiVersion`");
+        insta::assert_snapshot!(why("apiVersion: v1\nkind: [\n"), @"-:3:1: did not find expected node content at line 3 column 1, while parsing a flow node");
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(100), "}".repeat(100));
+        assert!(why(&deep).contains("nested deeper than 64"), "{}", why(&deep));
+        assert!(why(&"{}".repeat(MOST_DOCUMENTS + 1)).contains("documents"));
+        assert!(why(&" ".repeat(LARGEST_SHOWN + 1)).contains("larger than 16 MiB"));
     }
 
     #[test]

@@ -219,6 +219,12 @@ impl Condition<'_> {
         self.status() == "True"
     }
 
+    /// The reason: one word of the controller.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        self.field("reason")
+    }
+
     /// The generation it was written for, if it says so.
     #[must_use]
     pub fn observed_generation(&self) -> Option<i64> {

@@ -6,6 +6,8 @@ use serde_json::Value;
 use super::{failed, ready, waiting};
 use crate::object::{Condition, Object};
 
+const OLDER: &str = "has not been seen in its newest form yet";
+
 /// For kinds whose controller is known to write a `Ready` condition: without one it has not looked yet.
 pub(super) fn must_say_ready(object: &Object) -> Verdict {
     if object.condition("Ready").is_none() && object.condition("Stalled").is_none() {
@@ -14,14 +16,15 @@ pub(super) fn must_say_ready(object: &Object) -> Verdict {
     by_conditions(object)
 }
 
-/// For any kind: `Stalled` fails, `Ready` or `Available` decides, and an older generation does not count.
+/// For any kind: `Stalled` fails, `Reconciling` waits, `Ready` or `Available` decides, and an older generation does not count.
 pub(super) fn by_conditions(object: &Object) -> Verdict {
     let generation = object.number("/metadata/generation");
     let older = |seen: Option<i64>| seen.is_some_and(|seen| seen < generation);
     if older(object.at("/status/observedGeneration").and_then(Value::as_i64)) {
-        return waiting(object, "has not been seen in its newest form yet");
+        return waiting(object, OLDER);
     }
-    if let Some(stalled) = object.condition("Stalled").filter(Condition::holds) {
+    let current = |kind: &str| object.condition(kind).filter(|c| !older(c.observed_generation()));
+    if let Some(stalled) = current("Stalled").filter(Condition::holds) {
         return failed(
             object,
             stalled.words(),
@@ -29,40 +32,37 @@ pub(super) fn by_conditions(object: &Object) -> Verdict {
         );
     }
     let condition = ["Ready", "Available"].iter().find_map(|kind| object.condition(kind));
-    match condition {
-        Some(condition) if older(condition.observed_generation()) => {
-            waiting(object, "has not been seen in its newest form yet")
+    let busy = current("Reconciling").filter(Condition::holds);
+    match (condition, busy) {
+        (Some(condition), _) if older(condition.observed_generation()) => waiting(object, OLDER),
+        (Some(condition), _) if !condition.holds() => {
+            waiting(object, format!("is not ready: {}", condition.words()))
         }
-        Some(condition) if condition.holds() => ready(object, condition.words()),
-        Some(condition) => waiting(object, format!("is not ready: {}", condition.words())),
-        None => ready(object, "is there"),
+        (_, Some(busy)) => waiting(object, format!("is being worked on: {}", busy.words())),
+        (Some(condition), None) => ready(object, condition.words()),
+        (None, None) => ready(object, "is there"),
     }
 }
 
-/// A Longhorn node is ready when it has a disk that takes volumes.
-pub(super) fn longhorn_node(object: &Object) -> Verdict {
-    if let Some(condition) = object.condition("Ready").filter(|c| !c.holds()) {
-        return waiting(object, format!("is not ready: {}", condition.words()));
+/// External Secrets writes no generation into conditions; an ExternalSecret tells in its own way what it was synced from.
+pub(super) fn external_secrets(object: &Object) -> Verdict {
+    let synced = object
+        .text("/status/syncedResourceVersion")
+        .and_then(|version| version.split('-').next()?.parse::<i64>().ok());
+    match object.kind() {
+        "ExternalSecret"
+            if synced.is_some_and(|seen| seen < object.number("/metadata/generation")) =>
+        {
+            match object.condition("Ready").filter(|c| c.status() == "False") {
+                Some(condition) => waiting(object, format!("is not ready: {}", condition.words())),
+                None => waiting(object, OLDER),
+            }
+        }
+        "ExternalSecret"
+        | "ClusterExternalSecret"
+        | "PushSecret"
+        | "SecretStore"
+        | "ClusterSecretStore" => must_say_ready(object),
+        _ => by_conditions(object),
     }
-    if object.at("/spec/allowScheduling").and_then(Value::as_bool) == Some(false) {
-        return waiting(object, "is switched off for volumes");
-    }
-    let disks = object.at("/status/diskStatus").and_then(Value::as_object);
-    let schedulable = disks.map_or(0, |disks| {
-        disks
-            .values()
-            .filter(|disk| {
-                disk.get("conditions").and_then(Value::as_array).is_some_and(|conditions| {
-                    conditions.iter().any(|c| {
-                        c.get("type").and_then(Value::as_str) == Some("Schedulable")
-                            && c.get("status").and_then(Value::as_str) == Some("True")
-                    })
-                })
-            })
-            .count()
-    });
-    if schedulable == 0 {
-        return waiting(object, "has no disk that takes volumes yet");
-    }
-    ready(object, format!("has {schedulable} disks that take volumes"))
 }

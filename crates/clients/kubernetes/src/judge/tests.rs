@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod table;
+
 fn say(api_version: &str, kind: &str, rest: &Value) -> String {
     let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "generation": 2}});
     for (key, part) in rest.as_object().unwrap() {

@@ -1,111 +1,126 @@
-//! Rules for what runs: Deployment, DaemonSet, StatefulSet, Pod, Job.
+//! Rules for what makes pods: Deployment, ReplicaSet, DaemonSet, StatefulSet, Job, CronJob.
 
 use castle_model::Verdict;
 use serde_json::Value;
 
-use super::{failed, ready, unseen, waiting};
+use super::{failed, is_set, ready, unseen, waiting};
 use crate::object::{Condition, Object};
+
+const UNSEEN: &str = "has not been seen by its controller yet";
+
+/// How many replicas are wanted; one if nothing is said, as the API does.
+fn wanted(object: &Object) -> i64 {
+    object.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
+}
+
+/// Why no pods can be made: a quota, an admission, a missing account.
+fn no_pods(object: &Object) -> Option<Verdict> {
+    let failure = object.condition("ReplicaFailure").filter(Condition::holds)?;
+    Some(waiting(object, format!("cannot make its pods: {}", failure.words())))
+}
 
 pub(super) fn deployment(object: &Object) -> Verdict {
     if unseen(object) {
-        return waiting(object, "has not been seen by its controller yet");
+        return waiting(object, UNSEEN);
     }
-    let wanted = object.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    if let Some(verdict) = no_pods(object) {
+        return verdict;
+    }
+    let wanted = wanted(object);
     let status = |field: &str| object.number(&format!("/status/{field}"));
     let (updated, all, available) =
         (status("updatedReplicas"), status("replicas"), status("availableReplicas"));
-    if let Some(failure) = object.condition("ReplicaFailure").filter(Condition::holds) {
-        return waiting(object, format!("cannot make its pods: {}", failure.words()));
-    }
+    let late = object
+        .condition("Progressing")
+        .filter(|c| c.status() == "False")
+        .map(|c| format!(" ({})", c.words()))
+        .unwrap_or_default();
+    let paused = if is_set(object, "/spec/paused") { "; its rollout is paused" } else { "" };
     if updated < wanted {
-        return waiting(object, format!("has {updated} of {wanted} replicas of the new revision"));
+        let words = format!("has {updated} of {wanted} replicas of the new revision{late}{paused}");
+        return waiting(object, words);
     }
     if all > updated {
-        return waiting(object, format!("still has {} old replicas", all - updated));
+        let old = all.saturating_sub(updated);
+        return waiting(object, format!("still has {old} old replicas{paused}"));
     }
     if available < wanted {
-        let late = object
-            .condition("Progressing")
-            .filter(|c| c.status() == "False")
-            .map(|c| format!(" ({})", c.words()))
-            .unwrap_or_default();
         return waiting(object, format!("has {available} of {wanted} replicas available{late}"));
     }
-    ready(object, format!("has {available} of {wanted} replicas available"))
+    if let Some(condition) = object.condition("Available").filter(|c| c.status() == "False") {
+        return waiting(object, format!("is not available: {}", condition.words()));
+    }
+    ready(object, format!("has {available} of {wanted} replicas available{paused}"))
+}
+
+pub(super) fn replica_set(object: &Object) -> Verdict {
+    if unseen(object) {
+        return waiting(object, UNSEEN);
+    }
+    if let Some(verdict) = no_pods(object) {
+        return verdict;
+    }
+    let wanted = wanted(object);
+    let status = |field: &str| object.number(&format!("/status/{field}"));
+    let (all, available) = (status("replicas"), status("availableReplicas"));
+    if all > wanted {
+        return waiting(object, format!("still has {} too many", all.saturating_sub(wanted)));
+    }
+    let words = format!("has {available} of {wanted} replicas available");
+    if available < wanted { waiting(object, words) } else { ready(object, words) }
 }
 
 pub(super) fn daemon_set(object: &Object) -> Verdict {
     if unseen(object) {
-        return waiting(object, "has not been seen by its controller yet");
+        return waiting(object, UNSEEN);
     }
     let status = |field: &str| object.number(&format!("/status/{field}"));
     let wanted = status("desiredNumberScheduled");
     let (updated, available) = (status("updatedNumberScheduled"), status("numberAvailable"));
-    if updated < wanted {
+    let by_hand = object.text("/spec/updateStrategy/type") == Some("OnDelete");
+    if updated < wanted && !by_hand {
         return waiting(object, format!("is rolled out on {updated} of {wanted} nodes"));
     }
     if available < wanted {
         return waiting(object, format!("is available on {available} of {wanted} nodes"));
     }
-    ready(object, format!("is available on {available} of {wanted} nodes"))
+    let words = format!("is available on {available} of {wanted} nodes");
+    let old = wanted.saturating_sub(updated);
+    if by_hand && old > 0 {
+        return ready(object, format!("{words}; {old} keep the old revision until deleted"));
+    }
+    ready(object, words)
 }
 
 pub(super) fn stateful_set(object: &Object) -> Verdict {
     if unseen(object) {
-        return waiting(object, "has not been seen by its controller yet");
+        return waiting(object, UNSEEN);
     }
-    let wanted = object.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    let wanted = wanted(object);
     let status = |field: &str| object.number(&format!("/status/{field}"));
-    let (ready_replicas, updated) = (status("readyReplicas"), status("updatedReplicas"));
-    if ready_replicas < wanted {
-        return waiting(object, format!("has {ready_replicas} of {wanted} replicas ready"));
+    let (all, serving, updated) =
+        (status("replicas"), status("readyReplicas"), status("updatedReplicas"));
+    if serving < wanted {
+        return waiting(object, format!("has {serving} of {wanted} replicas ready"));
+    }
+    if all > wanted {
+        return waiting(object, format!("still has {} too many", all.saturating_sub(wanted)));
+    }
+    let words = format!("has {serving} of {wanted} replicas ready");
+    if object.text("/spec/updateStrategy/type") == Some("OnDelete") {
+        return ready(object, format!("{words}; a new revision comes when pods are deleted"));
     }
     let rolling = object.text("/status/currentRevision") != object.text("/status/updateRevision");
-    if rolling && updated < wanted {
-        return waiting(object, format!("has {updated} of {wanted} replicas of the new revision"));
+    let kept = object.number("/spec/updateStrategy/rollingUpdate/partition").max(0);
+    let new = wanted.saturating_sub(kept).max(0);
+    if rolling && updated < new {
+        return waiting(object, format!("has {updated} of {new} replicas of the new revision"));
     }
-    ready(object, format!("has {ready_replicas} of {wanted} replicas ready"))
-}
-
-pub(super) fn pod(object: &Object) -> Verdict {
-    let phase = object.text("/status/phase").unwrap_or("Pending");
-    match phase {
-        "Succeeded" => ready(object, "has finished"),
-        "Failed" => {
-            let why = object
-                .text("/status/message")
-                .or_else(|| object.text("/status/reason"))
-                .unwrap_or("its containers ended with an error");
-            failed(object, why, "look at the pod's log")
-        }
-        _ if object.condition("Ready").is_some_and(|c| c.holds()) => ready(object, "is ready"),
-        _ => waiting(object, pod_words(object).unwrap_or_else(|| format!("is {phase}, not ready"))),
+    if rolling && kept > 0 {
+        let words = format!("{words}; the first {kept} keep the old revision on purpose");
+        return ready(object, words);
     }
-}
-
-/// What keeps a pod: a container that waits, or no node that takes it.
-fn pod_words(object: &Object) -> Option<String> {
-    let container = ["/status/initContainerStatuses", "/status/containerStatuses"]
-        .iter()
-        .flat_map(|at| object.entries(at))
-        .find_map(|status| {
-            let waiting = status.pointer("/state/waiting")?;
-            let text = |key: &str| waiting.get(key).and_then(Value::as_str).unwrap_or_default();
-            let name = status.get("name").and_then(Value::as_str).unwrap_or("?");
-            let message = if text("message").is_empty() {
-                String::new()
-            } else {
-                format!(": {}", text("message"))
-            };
-            Some(format!("waits in container {name}: {}{message}", text("reason")))
-        });
-    let unschedulable = || {
-        object
-            .condition("PodScheduled")
-            .filter(|c| c.status() == "False")
-            .map(|c| format!("finds no node: {}", c.words()))
-    };
-    container.or_else(unschedulable)
+    ready(object, words)
 }
 
 pub(super) fn job(object: &Object) -> Verdict {
@@ -115,5 +130,27 @@ pub(super) fn job(object: &Object) -> Verdict {
     if object.condition("Complete").is_some_and(|c| c.holds()) {
         return ready(object, "has finished");
     }
-    waiting(object, format!("is running {} pods", object.number("/status/active")))
+    if is_set(object, "/spec/suspend") {
+        return waiting(object, "is suspended");
+    }
+    if let Some(end) = object.condition("FailureTarget").filter(Condition::holds) {
+        return waiting(object, format!("is about to fail: {}", end.words()));
+    }
+    let failures = object.number("/status/failed");
+    let words = format!("is running {} pods", object.number("/status/active"));
+    if failures > 0 {
+        return waiting(object, format!("{words}; {failures} have failed"));
+    }
+    waiting(object, words)
+}
+
+/// A CronJob is ready by being there: its runs are Jobs of their own.
+pub(super) fn cron_job(object: &Object) -> Verdict {
+    if is_set(object, "/spec/suspend") {
+        return ready(object, "is there, suspended: it starts nothing");
+    }
+    match object.text("/status/lastScheduleTime") {
+        Some(last) => ready(object, format!("is there, last started at {last}")),
+        None => ready(object, "is there, never started so far"),
+    }
 }
