@@ -223,12 +223,11 @@ async fn an_escrow_file_is_encrypted_for_whom_the_castle_file_names_and_castle_m
     assert_eq!(setting.open().escrow.0.kept().await.unwrap().len(), 2);
 }
 
-/// The castle of the example without Infisical: secrets invented, its own kept in an encrypted file.
-#[tokio::test(start_paused = true)]
-async fn a_castle_without_infisical_rises_from_an_escrow_file_and_goes_with_it() {
-    let mut bench = Bench::new(1);
+/// A castle without Infisical, its secrets invented and its own kept in an encrypted file, in memory.
+fn in_a_file(seed: u64, source: SourceSpec) -> (Bench, Arc<Memory>) {
+    let mut bench = Bench::new(seed);
     let mut spec = Spec::clone(&bench.spec);
-    spec.secrets.sources = vec![sops("secrets.enc.yaml")];
+    spec.secrets.sources = vec![source];
     spec.secrets.escrow.place = escrow("blue.escrow.enc.yaml", &[]);
     bench.spec = Arc::new(spec);
     let files = Arc::new(Memory::default());
@@ -239,6 +238,13 @@ async fn a_castle_without_infisical_rises_from_an_escrow_file_and_goes_with_it()
         files: files.clone(),
         invented: Some(bench.host.invented_secrets()),
     });
+    (bench, files)
+}
+
+/// The castle of the example without Infisical: secrets invented, its own kept in an encrypted file.
+#[tokio::test(start_paused = true)]
+async fn a_castle_without_infisical_rises_from_an_escrow_file_and_goes_with_it() {
+    let (mut bench, files) = in_a_file(1, sops("secrets.enc.yaml"));
     assert_done(&bench.up().await);
     let kept = files.read("blue.escrow.enc.yaml", Privacy::Any).unwrap().unwrap();
     assert!(String::from_utf8(kept.to_vec()).unwrap().contains("TALOS_SECRETS_BUNDLE: ENC["));
@@ -255,19 +261,8 @@ async fn a_castle_without_infisical_rises_from_an_escrow_file_and_goes_with_it()
 /// No identity, or one that the castle file does not encrypt for: known before anything is made, and told by `check`.
 #[tokio::test(start_paused = true)]
 async fn a_place_that_castle_could_not_read_again_is_refused_before_a_life_begins() {
-    let mut bench = Bench::new(3);
-    let mut spec = Spec::clone(&bench.spec);
-    spec.secrets.sources = vec![env("")];
-    spec.secrets.escrow.place = escrow("blue.escrow.enc.yaml", &[]);
-    bench.spec = Arc::new(spec);
-    let files = Arc::new(Memory::default());
-    let access = Access {
-        identities: BTreeMap::new(),
-        age: Arc::default(),
-        environment: Values::new(),
-        files: files.clone(),
-        invented: Some(bench.host.invented_secrets()),
-    };
+    let (mut bench, files) = in_a_file(3, env(""));
+    let access = Access { age: Arc::default(), ..bench.access.take().unwrap() };
     let sources = Sources::open(&bench.spec, &bench.host.world(), &access).unwrap();
     let refused = sources.keeps().unwrap_err();
     assert_eq!(refused.class, Class::Denied, "{refused:?}");
@@ -285,19 +280,7 @@ async fn a_place_that_castle_could_not_read_again_is_refused_before_a_life_begin
 /// A damaged file says what can still be done; moved away, the castle can be razed and begun anew.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_escrow_file_does_not_hold_a_castle_for_ever() {
-    let mut bench = Bench::new(4);
-    let mut spec = Spec::clone(&bench.spec);
-    spec.secrets.sources = vec![env("")];
-    spec.secrets.escrow.place = escrow("blue.escrow.enc.yaml", &[]);
-    bench.spec = Arc::new(spec);
-    let files = Arc::new(Memory::default());
-    bench.access = Some(Access {
-        identities: BTreeMap::new(),
-        age: Arc::new(Identities::of_seed(&bench.host.age_seed())),
-        environment: Values::new(),
-        files: files.clone(),
-        invented: Some(bench.host.invented_secrets()),
-    });
+    let (mut bench, files) = in_a_file(4, env(""));
     assert_done(&bench.up().await);
     let kept = files.read("blue.escrow.enc.yaml", Privacy::Any).unwrap().unwrap();
     let text = String::from_utf8(kept.to_vec()).unwrap();
