@@ -96,3 +96,48 @@ impl Escrow {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A place that says yes and keeps something else, or nothing.
+    struct Unfaithful(Option<&'static str>);
+
+    #[async_trait]
+    impl Keeper for Unfaithful {
+        fn place(&self) -> String {
+            "a place".to_owned()
+        }
+
+        async fn kept(&self) -> Result<BTreeMap<String, Secret>, Failure> {
+            self.kept_now().await
+        }
+
+        async fn kept_now(&self) -> Result<BTreeMap<String, Secret>, Failure> {
+            Ok(self.0.iter().map(|text| (BUNDLE_KEY.to_owned(), Secret::new(*text))).collect())
+        }
+
+        async fn write(&self, _: &Incarnation, _: &[(&str, &Secret)]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        async fn remove(&self, _: &str) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_written_counts_only_once_it_is_read_back() {
+        let life = "0011223344556677".parse().unwrap();
+        let text = Secret::new("ours");
+        for (kept, class) in [
+            (Some("ours"), None),
+            (Some("theirs"), Some(Class::Conflict)),
+            (None, Some(Class::Conflict)),
+        ] {
+            let told = Escrow(Arc::new(Unfaithful(kept))).keep(&life, &[(BUNDLE_KEY, &text)]).await;
+            assert_eq!(told.err().map(|failure| failure.class), class, "{kept:?}");
+        }
+    }
+}
