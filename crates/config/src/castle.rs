@@ -2,8 +2,8 @@
 
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, GitopsSpec, MachinesSpec, NetworkingSpec, PlatformSpec, ProxmoxSpec, Role,
-    SecretRef, StorageSpec, TokenSpec, Trust, Version,
+    EngineSpec, GitopsSpec, LayerOwner, MachinesSpec, NetworkingSpec, PlatformSpec, ProxmoxSpec,
+    Role, SecretRef, StorageSpec, TokenSpec, Trust, Version,
 };
 use castle_model::{Lock, Spec};
 
@@ -41,8 +41,11 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         network: network::spec(castle.block("network")?)?,
         machine: machine?,
         nodes: groups.into_iter().flat_map(|g| g.nodes).collect(),
-        engine: EngineSpec { enabled: enabled(castle, "engine") },
-        networking: NetworkingSpec { enabled: enabled(castle, "networking") },
+        engine: EngineSpec { enabled: enabled(castle, "engine"), ..EngineSpec::default() },
+        networking: NetworkingSpec {
+            enabled: enabled(castle, "networking"),
+            ..NetworkingSpec::default()
+        },
         storage,
         gitops: gitops(castle.block("gitops"))?,
         layers,
@@ -184,14 +187,7 @@ fn token(block: &Contents, findings: &mut Findings) -> Option<TokenSpec> {
 
 fn gitops(block: Option<&Contents>) -> Option<GitopsSpec> {
     let Some(block) = block else {
-        return Some(GitopsSpec {
-            enabled: false,
-            url: String::new(),
-            branch: "main".to_owned(),
-            path: String::new(),
-            token: None,
-            vars: std::collections::BTreeMap::new(),
-        });
+        return Some(GitopsSpec { branch: "main".to_owned(), ..GitopsSpec::default() });
     };
     Some(GitopsSpec {
         enabled: block.plain("enabled")?,
@@ -200,6 +196,7 @@ fn gitops(block: Option<&Contents>) -> Option<GitopsSpec> {
         path: block.plain("path")?,
         token: block.plain("token"),
         vars: block.plain("vars")?,
+        ..GitopsSpec::default()
     })
 }
 
@@ -272,7 +269,15 @@ fn storage(castle: &Contents, groups: &[Group], findings: &mut Findings) -> Stor
     }
     extensions(castle, enabled, findings);
     let replicas = replicas.and_then(|r| u32::try_from(r.value).ok()).unwrap_or(usual);
-    StorageSpec { enabled, replicas }
+    StorageSpec {
+        enabled,
+        owner: LayerOwner::Castle,
+        version: None,
+        replicas,
+        data_path: None,
+        over_provisioning: None,
+        patches: Vec::new(),
+    }
 }
 
 fn extensions(castle: &Contents, longhorn: bool, findings: &mut Findings) {

@@ -57,6 +57,7 @@ pub(crate) fn read(
             name: layer.name.value.parse().ok()?,
             after: layer.after.iter().filter_map(|a| a.value.parse::<LayerName>().ok()).collect(),
             manifests: manifests?,
+            url: None,
         })
     };
     order.into_iter().map(read).collect::<Vec<_>>().into_iter().flatten().collect()

@@ -84,6 +84,7 @@ mod tests {
             name: name.parse().unwrap(),
             after: Vec::new(),
             manifests: BTreeMap::new(),
+            url: None,
         };
         spec.layers = vec![layer("metrics"), layer("other")];
         let lengths = |spec: &Spec| -> Vec<Duration> {

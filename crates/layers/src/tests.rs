@@ -182,6 +182,7 @@ spec:
         name: "metrics".parse().unwrap(),
         after: vec!["networking".parse().unwrap()],
         manifests: [("metrics/all.yaml".to_owned(), manifest.to_owned())].into(),
+        url: None,
     });
     rises_and_stands(spec);
 }

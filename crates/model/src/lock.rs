@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::spec::Version;
+
 /// The version of the file's form.
 const FORMAT: u32 = 1;
 
@@ -16,6 +18,23 @@ pub struct Lock {
     /// Disk images of Talos, by where the image factory has them: `<schematic>/v<version>/<file>`.
     #[serde(default)]
     pub images: BTreeMap<String, ImagePin>,
+    /// Releases that castle installs, by component: `metallb`.
+    #[serde(default)]
+    pub manifests: BTreeMap<String, ManifestPin>,
+}
+
+/// The content of a release's manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestPin {
+    /// The version.
+    pub version: Version,
+    /// Where it was read.
+    pub url: String,
+    /// SHA-256 of the text, 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// Its length in bytes.
+    pub size: u64,
 }
 
 /// The content of a disk image.
@@ -42,11 +61,11 @@ pub enum LockError {
     /// It was written by a newer castle.
     #[error("it has the format {0}, this castle reads {FORMAT}")]
     Newer(u32),
-    /// An image is pinned by something that is no content.
-    #[error("the image {image}: {why}")]
-    Image {
+    /// Something is pinned by what is no content.
+    #[error("{what}: {why}")]
+    Pin {
         /// Which.
-        image: String,
+        what: String,
         /// What is wrong.
         why: &'static str,
     },
@@ -58,6 +77,8 @@ struct File {
     format: u32,
     #[serde(default)]
     images: BTreeMap<String, ImagePin>,
+    #[serde(default)]
+    manifests: BTreeMap<String, ManifestPin>,
 }
 
 #[derive(Deserialize)]
@@ -82,19 +103,17 @@ impl Lock {
         }
         let file: File = serde_json::from_str(text).map_err(syntax)?;
         for (image, pin) in &file.images {
-            let fail = |why| LockError::Image { image: image.clone(), why };
-            let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-            if pin.sha256.len() != 64 || !pin.sha256.chars().all(hex) {
-                return Err(fail("its sha256 is not 64 lower-case hexadecimal digits"));
-            }
-            if pin.size == 0 {
-                return Err(fail("its size is 0"));
-            }
+            let what = format!("the image {image}");
+            check(&what, &pin.sha256, pin.size)?;
             if image.split('/').count() != 3 || image.split('/').any(str::is_empty) {
-                return Err(fail("its name is not `<schematic>/v<version>/<file>`"));
+                let why = "its name is not `<schematic>/v<version>/<file>`";
+                return Err(LockError::Pin { what, why });
             }
         }
-        Ok(Self { images: file.images })
+        for (component, pin) in &file.manifests {
+            check(&format!("the manifest of {component}"), &pin.sha256, pin.size)?;
+        }
+        Ok(Self { images: file.images, manifests: file.manifests })
     }
 
     /// The text of a `castle.lock`: the same lock gives the same bytes.
@@ -103,10 +122,23 @@ impl Lock {
     /// Never: it is plain data.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let file = File { format: FORMAT, images: self.images.clone() };
+        let file =
+            File { format: FORMAT, images: self.images.clone(), manifests: self.manifests.clone() };
         let text = serde_json::to_string_pretty(&file).expect("a lock is plain data");
         format!("{text}\n")
     }
+}
+
+fn check(what: &str, sha256: &str, size: u64) -> Result<(), LockError> {
+    let fail = |why| Err(LockError::Pin { what: what.to_owned(), why });
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    if sha256.len() != 64 || !sha256.chars().all(hex) {
+        return fail("its sha256 is not 64 lower-case hexadecimal digits");
+    }
+    if size == 0 {
+        return fail("its size is 0");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -115,7 +147,16 @@ mod tests {
 
     fn lock() -> Lock {
         let pin = ImagePin { sha256: "0a".repeat(32), size: 327_155_712 };
-        Lock { images: BTreeMap::from([("88d1/v1.13.9/nocloud-amd64.qcow2".to_owned(), pin)]) }
+        let manifest = ManifestPin {
+            version: Version { major: 0, minor: 15, patch: 3 },
+            url: "https://a.example/metallb.yaml".to_owned(),
+            sha256: "1b".repeat(32),
+            size: 7_000,
+        };
+        Lock {
+            images: BTreeMap::from([("88d1/v1.13.9/nocloud-amd64.qcow2".to_owned(), pin)]),
+            manifests: BTreeMap::from([("metallb".to_owned(), manifest)]),
+        }
     }
 
     #[test]
@@ -137,6 +178,7 @@ mod tests {
         assert!(said(&good.replace("images", "pictures")).contains("unknown field `pictures`"));
         assert!(said(&good.replacen("0a", "0A", 1)).contains("64 lower-case hexadecimal digits"));
         assert!(said(&good.replace("327155712", "0")).contains("its size is 0"));
+        assert_eq!(said(&good.replace("7000", "0")), "the manifest of metallb: its size is 0");
         assert!(said(&good.replace("88d1/", "")).contains("<schematic>/v<version>/<file>"));
     }
 }

@@ -1,6 +1,5 @@
 //! The castle that a user wants: validated, complete, free of syntax. `config` makes it from `castle.hcl`.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
@@ -8,10 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::address::{AddressRange, Subnet};
 use crate::deadline::Deadlines;
 use crate::lock::Lock;
-use crate::name::{CastleName, LayerName, NodeName, VmId};
+use crate::name::{CastleName, NodeName, VmId};
 
+mod layers;
+mod machine;
 mod secrets;
 
+pub use layers::{
+    EngineSpec, ExtraLayer, GitCredentials, GitopsSpec, LayerOwner, NetworkingSpec, ObjectPatch,
+    ResourcesSpec, StorageSpec, UrlManifest,
+};
+pub use machine::{DiskEncryption, MachineSpec, PatchSpec, PatchTarget, RegistrySpec};
 pub use secrets::{
     EnvSpec, EscrowAfterDown, EscrowFile, EscrowPlace, EscrowSpec, FileSpec, InfisicalSpec,
     ReaderSpec, SecretRef, SecretsSpec, Shape, SopsSpec, SourceSpec,
@@ -131,78 +137,6 @@ pub struct MachinesSpec {
     pub extensions: Vec<String>,
 }
 
-/// What every machine's Talos is told beyond the necessary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MachineSpec {
-    /// Names and addresses that certificates of the machines and of the API server carry besides their own.
-    pub cert_sans: Vec<String>,
-    /// Whether Kubernetes' secrets are encrypted in etcd, by the bundle's secretbox key.
-    pub secretbox: bool,
-    /// How the disks are encrypted, if they are.
-    pub disk_encryption: Option<DiskEncryption>,
-    /// Whether Talos installs and keeps CoreDNS.
-    pub coredns: bool,
-    /// Kernel modules to load.
-    pub kernel_modules: Vec<String>,
-    /// Registries with mirrors or credentials, by host.
-    pub registries: Vec<RegistrySpec>,
-    /// Patches of the generated config, in the order in which they are applied.
-    pub patches: Vec<PatchSpec>,
-}
-
-/// Where the key comes from that a disk is encrypted with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiskEncryption {
-    /// Derived from the machine's UUID: against disks that are thrown away, not against thieves of machines.
-    NodeId,
-    /// Sealed by the machine's TPM.
-    Tpm,
-    /// A passphrase.
-    Passphrase(SecretRef),
-}
-
-/// A container registry as the machines see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegistrySpec {
-    /// The registry's host, such as `docker.io`.
-    pub host: String,
-    /// Servers that are asked in its place, in this order.
-    pub mirrors: Vec<String>,
-    /// Whether the registry itself is never asked when all mirrors fail.
-    pub skip_fallback: bool,
-    /// The PEM certificate of the authority that its certificate (or that of its mirror) is verified by.
-    pub ca: Option<String>,
-    /// Who the machines are to it.
-    pub username: Option<SecretRef>,
-    /// The password.
-    pub password: Option<SecretRef>,
-}
-
-/// A patch of the generated machine configs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PatchSpec {
-    /// The machines whose config it changes.
-    pub target: PatchTarget,
-    /// Where it stands, for messages: a file's path, or `castle.hcl:40`.
-    pub origin: String,
-    /// The patch: YAML documents to be merged.
-    pub text: String,
-}
-
-/// The machines that a patch is for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PatchTarget {
-    /// All of them.
-    All,
-    /// Those of one role.
-    Role(Role),
-    /// One.
-    Node(NodeName),
-}
-
 /// How a server's certificate is verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -293,57 +227,6 @@ pub struct StandingSpec {
     pub data_disk: bool,
 }
 
-/// Settings of External Secrets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineSpec {
-    /// Whether castle installs it.
-    pub enabled: bool,
-}
-
-/// Settings of MetalLB.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkingSpec {
-    /// Whether castle installs it.
-    pub enabled: bool,
-}
-
-/// Settings of Longhorn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StorageSpec {
-    /// Whether castle installs it.
-    pub enabled: bool,
-    /// Copies of each volume.
-    pub replicas: u32,
-}
-
-/// Settings of Flux and of the repository it follows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitopsSpec {
-    /// Whether castle installs Flux and hands over.
-    pub enabled: bool,
-    /// The repository, https.
-    pub url: String,
-    /// The branch it follows.
-    pub branch: String,
-    /// The folder of this cluster in the repository.
-    pub path: String,
-    /// The token that reads the repository; none for a public one.
-    pub token: Option<SecretRef>,
-    /// Values for the ConfigMap `cluster-vars`.
-    pub vars: BTreeMap<String, String>,
-}
-
-/// A layer beyond those built in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExtraLayer {
-    /// Its name.
-    pub name: LayerName,
-    /// Layers that must be finished before.
-    pub after: Vec<LayerName>,
-    /// The YAML files to apply, by their path relative to the castle file, with their text.
-    pub manifests: BTreeMap<String, String>,
-}
-
 impl Spec {
     /// The control planes.
     pub fn control_planes(&self) -> impl Iterator<Item = &NodeSpec> {
@@ -424,34 +307,6 @@ impl PlatformSpec {
             Self::Machines(_) => [None, None],
         };
         keys.into_iter().flatten()
-    }
-}
-
-impl MachineSpec {
-    /// The keys that it needs from the secret source.
-    fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
-        let disk = self.disk_encryption.iter().filter_map(|encryption| match encryption {
-            DiskEncryption::Passphrase(key) => Some(key),
-            DiskEncryption::NodeId | DiskEncryption::Tpm => None,
-        });
-        let registries = self.registries.iter();
-        disk.chain(
-            registries.flat_map(|registry| registry.username.iter().chain(&registry.password)),
-        )
-    }
-}
-
-impl Default for MachineSpec {
-    fn default() -> Self {
-        Self {
-            cert_sans: Vec::new(),
-            secretbox: true,
-            disk_encryption: None,
-            coredns: true,
-            kernel_modules: Vec::new(),
-            registries: Vec::new(),
-            patches: Vec::new(),
-        }
     }
 }
 

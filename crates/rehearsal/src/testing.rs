@@ -9,10 +9,10 @@ use std::sync::{Mutex, OnceLock};
 use castle_model::deadline::Deadlines;
 use castle_model::name::VmId;
 use castle_model::spec::{
-    Body, EngineSpec, EscrowAfterDown, EscrowPlace, EscrowSpec, GitopsSpec, InfisicalSpec,
-    MachineSpec, MachinesSpec, NetworkSpec, NetworkingSpec, NodeSpec, PlatformSpec, ProxmoxSpec,
-    Role, SecretRef, SecretsSpec, SourceSpec, Spec, StandingSpec, StorageSpec, TokenSpec, Trust,
-    VmSpec,
+    Body, EngineSpec, EscrowAfterDown, EscrowPlace, EscrowSpec, GitCredentials, GitopsSpec,
+    InfisicalSpec, LayerOwner, MachineSpec, MachinesSpec, NetworkSpec, NetworkingSpec, NodeSpec,
+    PlatformSpec, ProxmoxSpec, Role, SecretRef, SecretsSpec, SourceSpec, Spec, StandingSpec,
+    StorageSpec, TokenSpec, Trust, VmSpec,
 };
 use castle_model::time::Moment;
 use castle_talos::Bundle;
@@ -78,16 +78,25 @@ pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
             .map(|n| node(Role::ControlPlane, n))
             .chain((0..workers).map(|n| node(Role::Worker, n)))
             .collect(),
-        engine: EngineSpec { enabled: true },
-        networking: NetworkingSpec { enabled: true },
-        storage: StorageSpec { enabled: true, replicas: 2 },
+        engine: EngineSpec { enabled: true, ..EngineSpec::default() },
+        networking: NetworkingSpec { enabled: true, ..NetworkingSpec::default() },
+        storage: StorageSpec {
+            enabled: true,
+            owner: LayerOwner::Castle,
+            version: None,
+            replicas: 2,
+            data_path: None,
+            over_provisioning: None,
+            patches: Vec::new(),
+        },
         gitops: GitopsSpec {
             enabled: true,
             url: "https://github.com/example/tazlab-k8s".to_owned(),
             branch: "main".to_owned(),
             path: "clusters/blue".to_owned(),
             token: Some(SecretRef("GITHUB_TOKEN".to_owned())),
-            vars: BTreeMap::new(),
+            credentials: GitCredentials::Engine,
+            ..GitopsSpec::default()
         },
         layers: Vec::new(),
         deadlines: Deadlines::default(),

@@ -91,7 +91,7 @@ fn finish(
     // What other versions and extensions were pinned by is kept: somebody may go back to them.
     let mut images = castle.spec.lock.images.clone();
     images.insert(key, found);
-    lock::write(&path, &Lock { images })?;
+    lock::write(&path, &Lock { images, manifests: castle.spec.lock.manifests.clone() })?;
     output::data(&words);
     output::talk(&format!("pinned in {}", path.display()));
     Ok(Exit::Done)
