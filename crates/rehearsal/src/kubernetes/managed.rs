@@ -185,16 +185,13 @@ impl Managers {
         let _forced = self.settle(&difference, (writer, true));
         let changed = strip(std::mem::take(&mut difference.changed), writer);
         if !changed.is_empty() {
-            match self.0.iter_mut().find(|entry| entry.is_of(writer)) {
-                Some(entry) => {
-                    entry.fields.add(changed);
-                    entry.time = Some(writer.time.clone());
-                }
-                None => {
-                    let mut entry = new_entry(writer, changed);
-                    entry.time = Some(writer.time.clone());
-                    self.0.push(entry);
-                }
+            if let Some(entry) = self.0.iter_mut().find(|entry| entry.is_of(writer)) {
+                entry.fields.add(changed);
+                entry.time = Some(writer.time.clone());
+            } else {
+                let mut entry = new_entry(writer, changed);
+                entry.time = Some(writer.time.clone());
+                self.0.push(entry);
             }
         }
         self.write(object);
