@@ -43,7 +43,7 @@ pub struct Cluster {
     server: Real,
     serving: Option<Running>,
     /// The others, which go on when the API server does not.
-    _others: Vec<Running>,
+    others: Vec<Running>,
     kubectl: Option<Real>,
     authority: Authority,
 }
@@ -69,7 +69,7 @@ impl Cluster {
         let mut cluster = Self {
             access,
             serving: None,
-            _others: vec![store],
+            others: vec![store],
             kubectl: None,
             folder,
             server,
@@ -83,7 +83,7 @@ impl Cluster {
                 Part::Scheduler => with_scheduler(real, place),
             };
             let log = log(&cluster.folder, &format!("{part:?}").to_lowercase());
-            cluster._others.push(Running::start_into(command, &log));
+            cluster.others.push(Running::start_into(command, &log));
         }
         if parts.contains(&Part::Controllers) {
             let account = ObjectId::namespaced("v1", "ServiceAccount", "default", "default");
@@ -178,7 +178,7 @@ impl Cluster {
         let waiting = async {
             while !asked().await {
                 let ended = self.serving.as_mut().is_some_and(|server| !server.goes_on())
-                    || self._others.iter_mut().any(|other| !other.goes_on());
+                    || self.others.iter_mut().any(|other| !other.goes_on());
                 if ended {
                     return false;
                 }
@@ -188,13 +188,12 @@ impl Cluster {
         };
         let came = tokio::time::timeout(PATIENCE, waiting).await;
         if came != Ok(true) {
-            let mut said = String::new();
-            for name in ["etcd", "kube-apiserver", "controllers", "scheduler"] {
+            let said = ["etcd", "kube-apiserver", "controllers", "scheduler"].map(|name| {
                 let text = fs::read_to_string(log(&self.folder, name)).unwrap_or_default();
                 let lines: Vec<&str> = text.lines().rev().take(12).collect();
-                said.push_str(&format!("{name}:\n{}\n", lines.join("\n")));
-            }
-            panic!("{otherwise}, or something ended; the last lines first:\n{said}");
+                format!("{name}:\n{}\n", lines.join("\n"))
+            });
+            panic!("{otherwise}, or something ended; the last lines first:\n{}", said.concat());
         }
     }
 }

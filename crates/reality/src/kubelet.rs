@@ -172,6 +172,9 @@ impl Kubelet {
     }
 
     /// Lets the pods of its nodes live, for as long as this is polled; all of their programs end with it.
+    ///
+    /// # Panics
+    /// If a container has a probe that can not be played, or its program can not be started.
     pub async fn run(self) -> Infallible {
         let (pods, changed) = (RefCell::new(BTreeMap::new()), Cell::new(false));
         let mut watching = pin!(watch(&self.client, &pods, &changed));
@@ -322,7 +325,7 @@ async fn watch_readiness(ready: Ready, spec: &Value, address: Ipv4Addr, say: imp
             }
         }
     }
-    pending().await
+    pending::<()>().await;
 }
 
 /// Removes a pod that is to go: its programs have ended already.
@@ -331,7 +334,7 @@ async fn end(raw: Raw, pod: Object) {
     while raw.delete(&path).await.is_err() {
         nap(AGAIN).await;
     }
-    pending().await
+    pending::<()>().await;
 }
 
 /// Writes a pod's status; it may be gone, and the server may be away for a while.

@@ -56,13 +56,15 @@ pub fn alone(work: impl Future<Output = ()>) {
 
 /// A command whose arguments are run inside.
 fn inside() -> Command {
-    let mut script = "(ip link set lo up || ifconfig lo up)".to_owned();
-    for (number, (range, spelled)) in RANGES.iter().enumerate() {
-        script.push_str(&format!(
-            " && (ip addr add {range} dev lo || ifconfig lo:{number} {spelled})"
-        ));
-    }
-    script.push_str(" && exec \"$@\"");
+    let ranges = RANGES.iter().enumerate().map(|(number, (range, spelled))| {
+        format!("(ip addr add {range} dev lo || ifconfig lo:{number} {spelled})")
+    });
+    // `ip` may be missing where `ifconfig` is not.
+    let steps: Vec<String> = std::iter::once("(ip link set lo up || ifconfig lo up)".to_owned())
+        .chain(ranges)
+        .chain(std::iter::once("exec \"$@\"".to_owned()))
+        .collect();
+    let script = steps.join(" && ");
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--net", "--pid", "--fork", "--kill-child"]);
     command.args(["sh", "-c", &script, "sh"]).stdin(Stdio::null());

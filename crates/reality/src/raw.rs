@@ -53,6 +53,9 @@ impl Raw {
     ///
     /// # Errors
     /// If there is no answer.
+    ///
+    /// # Panics
+    /// If the media type is none.
     pub async fn ask(
         &self,
         method: Method,

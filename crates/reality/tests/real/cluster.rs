@@ -80,14 +80,8 @@ fn a_cluster_runs_what_it_is_given_and_readiness_is_probed() {
             assert!(start.elapsed() >= DELAY, "ready before its program could answer");
             client.delete(&idle.id()).await.unwrap();
             let gone = async {
-                while client
-                    .list("v1", "Pod", Some("default"), "app=idle")
-                    .await
-                    .unwrap()
-                    .items
-                    .len()
-                    > 0
-                {
+                let idle = async || client.list("v1", "Pod", Some("default"), "app=idle").await;
+                while !idle().await.unwrap().items.is_empty() {
                     nap(Duration::from_millis(50)).await;
                 }
             };
