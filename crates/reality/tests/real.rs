@@ -18,6 +18,8 @@ mod bundle;
 mod cluster;
 #[path = "real/documents.rs"]
 mod documents;
+#[path = "real/flux.rs"]
+mod flux;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
 #[path = "real/metallb.rs"]

@@ -24,7 +24,7 @@ use http::Response;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::standing::{HERE, PORT, RELEASES, Standing, Told};
+use crate::standing::{HERE, PORT, RELEASES, Standing, Told, tell};
 
 /// How long a round may take on a machine that is busy.
 const LIMIT: Duration = Duration::from_mins(15);
@@ -38,8 +38,7 @@ const SLEEPS: [(&str, u64); 3] =
     [("Running, then sleep 1", 1), ("Running, then sleep 2", 2), ("Running, then sleep 5", 5)];
 const AVAILABLE: &str = "Deployment Available";
 const OURS: &str = "castle";
-const WAYS: [&str; 6] =
-    [RUNNING, SLEEPS[0].0, SLEEPS[1].0, SLEEPS[2].0, AVAILABLE, OURS];
+const WAYS: [&str; 6] = [RUNNING, SLEEPS[0].0, SLEEPS[1].0, SLEEPS[2].0, AVAILABLE, OURS];
 
 /// How long things take in a round.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,7 +58,7 @@ impl Delays {
             state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             Duration::from_millis((state ^ (state >> 31)) % up_to)
         };
-        Self { start: drawn(1, 3_000), volume: drawn(2, 16_000) }
+        Self { start: drawn(1, 3_000), volume: drawn(2, 24_000) }
     }
 }
 
@@ -77,7 +76,8 @@ struct Bench {
 
 impl Bench {
     async fn round(&self, round: u32, ends: &mut Ends) {
-        self.delays.set(Delays::of(round));
+        let (delays, since) = (Delays::of(round), Instant::now());
+        self.delays.set(delays);
         let (told, others) = tokio::join!(self.standing.up(networking::build), self.others());
         for (way, end) in others {
             ends.entry(way).or_default().push(end);
@@ -86,15 +86,19 @@ impl Bench {
             RunOutcome::Done if told.retries(&networking::pool_id()) == 0 => None,
             _ => Some(format!("{:?}", told.report.failures)),
         };
+        tell(&format!("round {}: {delays:?}, proven after {:?}", round + 1, since.elapsed()));
         ends.entry(OURS).or_default().push(end);
     }
 
     /// The others, each at its moment.
     async fn others(&self) -> Vec<(&'static str, Option<String>)> {
         let raw = self.cluster.raw();
-        let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=component%3Dcontroller");
-        until(&raw, &pods, |there| there.pointer("/items/0/status/phase") == Some(&json!("Running")))
-            .await;
+        let pods =
+            format!("/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=component%3Dcontroller");
+        until(&raw, &pods, |there| {
+            there.pointer("/items/0/status/phase") == Some(&json!("Running"))
+        })
+        .await;
         let since = Instant::now();
         let mut ends = vec![(RUNNING, configure(&raw, 0).await)];
         for (number, (way, seconds)) in (1..).zip(SLEEPS) {
@@ -156,7 +160,8 @@ async fn configure(raw: &Raw, number: u8) -> Option<String> {
         let object = json!({
             "apiVersion": KIND, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec,
         });
-        let path = format!("/apis/{KIND}/namespaces/{NAMESPACE}/{plural}/{name}?fieldManager=script");
+        let path =
+            format!("/apis/{KIND}/namespaces/{NAMESPACE}/{plural}/{name}?fieldManager=script");
         match raw.apply(&path, &object).await {
             Ok(answer) if answer.code < 300 => {}
             Ok(answer) => {
@@ -169,13 +174,12 @@ async fn configure(raw: &Raw, number: u8) -> Option<String> {
 }
 
 /// A table for people.
-#[expect(clippy::print_stderr, reason = "what the rounds showed is told where tests are read")]
 fn show(ends: &Ends) {
-    eprintln!("\n{:<24} {:>6} {:>6}  the last failure", "configured at", "rounds", "failed");
+    tell(&format!("{:<24} {:>6} {:>6}  the last failure", "configured at", "rounds", "failed"));
     for way in WAYS {
         let of_way = ends.get(way).map(Vec::as_slice).unwrap_or_default();
         let words = of_way.iter().rev().flatten().next().map_or("-", String::as_str);
-        eprintln!("{way:<24} {:>6} {:>6}  {words}", of_way.len(), failed(ends, way));
+        tell(&format!("{way:<24} {:>6} {:>6}  {words}", of_way.len(), failed(ends, way)));
     }
 }
 
@@ -212,7 +216,7 @@ async fn denied_for_good(bench: &Bench, client: &Kubernetes) {
 /// A second look at what stands finds nothing to do.
 fn left_alone(told: &Told) {
     assert_eq!(told.report.outcome, RunOutcome::Done, "{:#?}", told.report.failures);
-    assert!(told.started().is_empty(), "{:#?}", told.started());
+    assert!(told.acted().is_empty(), "{:#?}", told.acted());
 }
 
 /// Starts the cluster, with kubelets that start the real controller for its container and nothing for others.
@@ -229,8 +233,7 @@ async fn bench(manifest: &str) -> Option<(Bench, Kubelet)> {
         let program = Some(inside.program(&controller, container));
         Start { after: drawn.get().start, program, ready: Ready::Probed }
     };
-    let kubelet =
-        Kubelet::register(&cluster, &["cp-01", "worker-01"], Rc::new(containers)).await;
+    let kubelet = Kubelet::register(&cluster, &["cp-01", "worker-01"], Rc::new(containers)).await;
     let standing = Standing::new(&cluster, castle_config::example());
     let manifest = parse("metallb-native.yaml", manifest).unwrap();
     Some((Bench { cluster, standing, manifest, delays, pods }, kubelet))
