@@ -114,10 +114,13 @@ async fn emulated() -> BTreeMap<&'static str, Notes> {
 }
 
 /// Compares what both sides told, case by case and answer by answer.
+#[expect(clippy::print_stdout, reason = "what differs is for whoever runs the test by hand")]
 fn compare(emulated: &BTreeMap<&str, Notes>, real: &BTreeMap<&str, Notes>) {
     let mut known: BTreeSet<(String, String)> = KNOWN_DIFFERENCES
         .iter()
-        .flat_map(|(case, steps, _)| steps.iter().map(|step| ((*case).to_owned(), (*step).to_owned())))
+        .flat_map(|(case, steps, _)| {
+            steps.iter().map(|step| ((*case).to_owned(), (*step).to_owned()))
+        })
         .collect();
     let (mut trouble, mut unknown, mut count) = (String::new(), String::new(), (0, 0));
     for (case, notes) in real {
@@ -129,7 +132,7 @@ fn compare(emulated: &BTreeMap<&str, Notes>, real: &BTreeMap<&str, Notes>) {
             let differences = differences(emulated.get(step).unwrap_or(&nothing), real);
             match (differences.is_empty(), known.remove(&((*case).to_owned(), step.clone()))) {
                 (true, false) => count.1 += 1,
-                (false, true) => {}
+                (false, true) => println!("known: {case} / {step}:\n{}", differences.join("\n")),
                 (true, true) => {
                     writeln!(trouble, "{case} / {step} agrees now: take it out of the table")
                         .unwrap();
@@ -153,9 +156,11 @@ fn compare(emulated: &BTreeMap<&str, Notes>, real: &BTreeMap<&str, Notes>) {
 fn by_step(notes: &Notes) -> BTreeMap<String, Value> {
     let mut steps = BTreeMap::new();
     for (step, value) in notes {
-        let number =
-            (2..).find(|n| !steps.contains_key(&format!("{step} {n}"))).unwrap_or_default();
-        let name = if steps.contains_key(step) { format!("{step} {number}") } else { step.clone() };
+        let before = notes.iter().take_while(|(_, other)| !std::ptr::eq(other, value));
+        let name = match before.filter(|(other, _)| other == step).count() {
+            0 => step.clone(),
+            times => format!("{step} {}", times + 1),
+        };
         steps.insert(name, value.clone());
     }
     steps

@@ -41,7 +41,7 @@ fn garden(group: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("{group}/v1"), "kind": "Garden", "metadata": {"name": "one"}, "spec": spec})
 }
 
-async fn establish(api: &Api, group: &str, scope: &str) {
+pub(super) async fn establish(api: &Api, group: &str, scope: &str) {
     let made = api.raw.post(DEFINITIONS, &kind(group, scope)).await.unwrap();
     made.must_succeed();
     established(api, group).await;

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use castle_kubernetes::{Object, Place, Seen};
 use futures::StreamExt as _;
-use http::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::Case;
 use super::api::{Api, Side, config_map};
+use super::kinds::establish;
 
 pub(super) const CASES: &[Case] = &[
     ("pages", |api| Box::pin(pages(api))),
@@ -82,7 +83,6 @@ async fn forget(api: &Api) {
         "POST /v3/kv/compaction HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut stream = tokio::net::TcpStream::connect("127.0.0.1:2379").await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -174,16 +174,22 @@ async fn watch_lines(api: &Api) {
     api.note("initial events", list.into_iter().take(2).collect::<Vec<_>>().into());
 }
 
+/// The kind is new, and so is what the server remembers of it.
 async fn too_old(api: &Api) {
-    let path = api.core("configmaps?watch=true&timeoutSeconds=1&resourceVersion=1");
-    let answer = api.raw.get(&path).await.unwrap();
+    let group = "five.castle.test";
+    establish(api, group, "Namespaced").await;
+    let path = api.group(&format!("{group}/v1"), "gardens");
+    let answer = api
+        .raw
+        .get(&format!("{path}?watch=true&timeoutSeconds=1&resourceVersion=1"))
+        .await
+        .unwrap();
     api.note("status", answer.code.into());
     api.note("lines", lines(&answer).into());
-    let path = api.core("configmaps?watch=true&timeoutSeconds=1&resourceVersion=nonsense");
-    api.noted(
-        "nonsense",
-        api.raw.ask(Method::GET, &path, "application/json", &Value::Null).await.unwrap(),
-    );
+    let nonsense = format!("{path}?watch=true&timeoutSeconds=1&resourceVersion=nonsense");
+    api.noted("nonsense", api.raw.get(&nonsense).await.unwrap());
+    let listed = format!("{path}?resourceVersion=nonsense");
+    api.noted("nonsense, listed", api.raw.get(&listed).await.unwrap());
 }
 
 async fn client_watches(api: &Api) {

@@ -62,10 +62,11 @@ async fn service(api: &Api) {
 /// Tries a write in all ways: plainly, and as our client does.
 async fn attempt(api: &Api) {
     let path = api.core("configmaps");
-    api.post("create", &path, &config_map("one", &json!({}))).await;
-    api.apply("apply", "castle", &format!("{path}/one"), &config_map("one", &json!({}))).await;
-    api.post("try", &format!("{path}?dryRun=All"), &config_map("one", &json!({}))).await;
-    let mut wanted = config_map("one", &json!({}));
+    api.post("create", &path, &config_map("one", &json!({"a": "1"}))).await;
+    api.apply("apply", "castle", &format!("{path}/one"), &config_map("one", &json!({"a": "1"})))
+        .await;
+    api.post("try", &format!("{path}?dryRun=All"), &config_map("one", &json!({"a": "1"}))).await;
+    let mut wanted = config_map("one", &json!({"a": "1"}));
     wanted["metadata"]["namespace"] = api.space.clone().into();
     let result = api.client.apply(&Object::new(wanted).unwrap(), Mode::DryRun).await;
     api.understood("client", result.map(|_| json!("taken")));
