@@ -6,10 +6,14 @@
 
 mod admission;
 mod birth;
+mod complete;
+mod custom;
+mod delete;
 mod fields;
 mod flux;
 mod kinds;
 mod life;
+mod list;
 mod longhorn;
 mod managed;
 mod network;
@@ -81,7 +85,15 @@ enum Work {
     LonghornDisk { node: String },
     /// Longhorn's deployer has made the CSI drivers.
     LonghornDrivers,
-    /// A namespace has been emptied.
+    /// The garbage collector has noticed that an owner is gone.
+    Ownerless { uid: String },
+    /// The garbage collector looks after the dependents of an object that goes last.
+    Foreground { key: String, uid: String },
+    /// The garbage collector frees the dependents of an object that goes without them.
+    Orphan { key: String, uid: String },
+    /// A pod that is being deleted has stopped.
+    PodStopped { key: String, uid: String },
+    /// The namespace controller looks whether a namespace is empty.
     NamespaceGone { name: String },
     /// Time for bookmarks.
     Tick,
@@ -200,6 +212,10 @@ impl Kubernetes {
             Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
             Work::LonghornDisk { node } => self.longhorn_disk(&node),
             Work::LonghornDrivers => self.longhorn_drivers(turn),
+            Work::Ownerless { uid } => self.ownerless(turn, &uid),
+            Work::Foreground { key, uid } => self.foreground(turn, &key, &uid),
+            Work::Orphan { key, uid } => self.orphan(turn, &key, &uid),
+            Work::PodStopped { key, uid } => self.pod_stopped(turn, &key, &uid),
             Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
             Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
         }

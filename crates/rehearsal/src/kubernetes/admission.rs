@@ -10,7 +10,7 @@ use super::refuse::No;
 use super::store::key;
 
 /// The few rules of the server's own that a mistake of ours would meet first.
-pub(super) fn check(resource: &Resource, object: &Value) -> Result<(), No> {
+pub(super) fn check(resource: &Resource, before: Option<&Value>, object: &Value) -> Result<(), No> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
     let loose = resource.group == "rbac.authorization.k8s.io";
@@ -26,6 +26,14 @@ pub(super) fn check(resource: &Resource, object: &Value) -> Result<(), No> {
             let selector = &object["spec"]["selector"]["matchLabels"];
             if selector.as_object().is_none_or(serde_json::Map::is_empty) {
                 return Err(No::invalid(resource, name, "spec.selector: Required value"));
+            }
+            let old = before.map(|before| &before["spec"]["selector"]["matchLabels"]);
+            if old.is_some_and(|old| old != selector) {
+                let why = format!(
+                    "spec.selector: Invalid value: {}: field is immutable",
+                    object["spec"]["selector"]
+                );
+                return Err(No::invalid(resource, name, &why));
             }
             if !includes(&object["spec"]["template"]["metadata"]["labels"], selector) {
                 return Err(No::invalid(

@@ -20,7 +20,7 @@ impl Kubernetes {
     pub(super) fn services_of(&self, pod: &Value) -> Vec<String> {
         let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
         self.store
-            .under(&format!("|services|{namespace}|"))
+            .under(&format!("/services/{namespace}/"))
             .filter(|(_, service)| {
                 let selector = &service["spec"]["selector"];
                 selector.as_object().is_some_and(|s| !s.is_empty())
@@ -47,7 +47,7 @@ impl Kubernetes {
         let (_, _, namespace, name) = parts(place);
         let endpoints: Vec<Value> = self
             .store
-            .under(&format!("|pods|{namespace}|"))
+            .under(&format!("/pods/{namespace}/"))
             .filter(|(_, pod)| includes(&pod["metadata"]["labels"], selector))
             .filter_map(|(_, pod)| {
                 let address = pod["status"]["podIP"].as_str()?;
@@ -153,7 +153,7 @@ impl Kubernetes {
             let Some(service) = self.store.get(&key("", "services", namespace, name)) else {
                 continue;
             };
-            let prefix = format!("|pods|{namespace}|");
+            let prefix = format!("/pods/{namespace}/");
             let ready = self.store.under(&prefix).find(|(_, pod)| {
                 condition(pod, "Ready")
                     && includes(&pod["metadata"]["labels"], &service["spec"]["selector"])
@@ -194,7 +194,7 @@ impl Kubernetes {
     pub(super) fn now_serving(&mut self, namespace: &str, service: &str) {
         let alive = self
             .store
-            .under(&format!("|pods|{namespace}|"))
+            .under(&format!("/pods/{namespace}/"))
             .any(|(_, pod)| condition(pod, "Ready"));
         if alive {
             self.authority(namespace, service);

@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use super::complete::uuid;
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::write::uuid;
 use super::{Kubernetes, set_condition};
 use crate::turn::{Neighbours, SecretQuery, Turn};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::complete::uuid;
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::write::uuid;
 use super::{Kubernetes, Span, Work, set_condition};
 use crate::durations::Process;
 use crate::turn::Turn;
@@ -249,7 +249,7 @@ impl Kubernetes {
         let namespace = workload["metadata"]["namespace"].as_str().unwrap_or_default();
         let uid = &workload["metadata"]["uid"];
         self.store
-            .under(&format!("|pods|{namespace}|"))
+            .under(&format!("/pods/{namespace}/"))
             .filter(|(_, pod)| pod["metadata"]["ownerReferences"][0]["uid"] == *uid)
             .map(|(key, pod)| (key.clone(), pod.clone()))
             .collect()

@@ -183,6 +183,7 @@ fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
     assert_eq!(nodes["items"].as_array().unwrap().len(), 2, "the control plane carries no volumes");
     assert_eq!(nodes["items"][0]["kind"], "Node");
     rig.call("DELETE", claim, &Value::Null);
+    rig.pass(1_000);
     assert_eq!(rig.get("/api/v1/persistentvolumes")["items"], json!([]));
 }
 
