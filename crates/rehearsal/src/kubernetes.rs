@@ -9,6 +9,7 @@ mod birth;
 mod complete;
 mod custom;
 mod delete;
+mod events;
 mod fields;
 mod flux;
 mod kinds;
@@ -19,13 +20,17 @@ mod managed;
 mod network;
 mod nodes;
 mod patch;
+mod pods;
+mod pulls;
 mod refuse;
 mod route;
 mod secrets;
+mod security;
 mod serve;
 mod shape;
 mod shown;
 mod store;
+mod trouble;
 mod typed;
 mod watch;
 mod workload;
@@ -37,11 +42,14 @@ use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use trouble::KubernetesTrouble;
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
+use self::pulls::Pulls;
 use self::refuse::No;
 use self::store::{Store, parts};
+use self::trouble::Troubles;
 use crate::durations::Process;
 use crate::turn::{HttpCall, HttpReply, Neighbours, Signal, Turn};
 
@@ -73,6 +81,8 @@ enum Work {
     NodeReady { name: String, joined: u64 },
     /// A node has been silent for so long that it counts as gone.
     NodeSilent { name: String, joined: u64 },
+    /// A kubelet tries again to pull a pod's images.
+    PullAgain { key: String, uid: String, attempt: u32 },
     /// A pod's images are there and its containers run.
     PodStarted { key: String, uid: String },
     /// A pod's probes pass.
@@ -116,6 +126,8 @@ pub struct Kubernetes {
     plans: BTreeMap<String, u64>,
     /// Counts plans and addresses.
     counter: u64,
+    pulls: Pulls,
+    troubles: Troubles,
 }
 
 impl Kubernetes {
@@ -134,13 +146,21 @@ impl Kubernetes {
                     cluster: Some(cluster.clone()),
                     era: self.era + 1,
                     now: turn.now,
+                    pulls: std::mem::take(&mut self.pulls),
+                    troubles: std::mem::take(&mut self.troubles),
                     ..Self::default()
                 };
                 self.populate(turn);
                 self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick);
             }
             Signal::ClusterLost { cluster } if self.is(cluster) => {
-                *self = Self { era: self.era + 1, now: turn.now, ..Self::default() };
+                *self = Self {
+                    era: self.era + 1,
+                    now: turn.now,
+                    pulls: std::mem::take(&mut self.pulls),
+                    troubles: std::mem::take(&mut self.troubles),
+                    ..Self::default()
+                };
             }
             Signal::NodeJoined { cluster, name, address, control_plane, data_disk, extensions }
                 if self.is(cluster) =>
@@ -206,6 +226,7 @@ impl Kubernetes {
             Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
             Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
             Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
+            Work::PullAgain { key, uid, attempt } => self.pull(turn, &key, &uid, attempt),
             Work::PodStarted { key, uid } => self.pod_started(turn, &key, &uid),
             Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
             Work::Authority { namespace, service } => self.authority(&namespace, &service),
@@ -284,6 +305,7 @@ impl Kubernetes {
                 return;
             }
             ("admissionregistration.k8s.io", _) => return self.hooks_registered(turn, key),
+            ("", "namespaces") => return self.namespace_changed(turn, key),
             _ => return,
         };
         self.plan(turn, key, span);
@@ -365,6 +387,13 @@ fn set_condition(
     match conditions.iter_mut().find(|c| c["type"] == kind) {
         Some(place) => *place = condition,
         None => conditions.push(condition),
+    }
+}
+
+/// Takes a condition away.
+fn clear_condition(object: &mut Value, kind: &str) {
+    if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+        conditions.retain(|condition| condition["type"] != kind);
     }
 }
 

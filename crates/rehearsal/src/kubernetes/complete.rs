@@ -83,21 +83,22 @@ impl Kubernetes {
         if spec["type"] == "ExternalName" || spec["clusterIP"].is_string() {
             return;
         }
-        match before.and_then(|before| before["spec"]["clusterIP"].as_str()) {
-            Some(address) => spec["clusterIP"] = address.into(),
-            None => {
-                self.counter += 1;
-                let (high, low) = (self.counter / 250 % 250, self.counter % 250 + 2);
-                spec["clusterIP"] = format!("10.96.{high}.{low}").into();
-            }
+        if let Some(address) = before.and_then(|before| before["spec"]["clusterIP"].as_str()) {
+            spec["clusterIP"] = address.into();
+        } else {
+            self.counter += 1;
+            let (high, low) = (self.counter / 250 % 250, self.counter % 250 + 2);
+            spec["clusterIP"] = format!("10.96.{high}.{low}").into();
         }
     }
 }
 
 /// Everything of an object but what the server and the controllers keep on it.
 pub(super) fn content<'a>(object: &'a Value, resource: &Resource) -> Vec<(&'a String, &'a Value)> {
-    let own = |name: &str| {
-        !matches!(name, "metadata" | "apiVersion") && !(name == "status" && resource.status)
+    let own = |name: &str| match name {
+        "metadata" | "apiVersion" => false,
+        "status" => !resource.status,
+        _ => true,
     };
     object
         .as_object()
@@ -127,12 +128,16 @@ pub(super) fn with_all_but_status_of(before: Option<&Value>, mut object: Value) 
     whole
 }
 
-/// Whether somebody asked Flux to look again.
+/// Whether a controller looks at what changed in the labels or annotations of an object.
 pub(super) fn nudged(before: Option<&Value>, after: &Value) -> bool {
-    let asked = |object: &Value| {
-        object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].clone()
-    };
-    before.is_some_and(|before| asked(before) != asked(after))
+    let of = |object: &Value, field: &str| object["metadata"][field].clone();
+    let asked =
+        |object: &Value| of(object, "annotations")["reconcile.fluxcd.io/requestedAt"].clone();
+    before.is_some_and(|before| match after["kind"].as_str() {
+        Some("Namespace") => of(before, "labels") != of(after, "labels"),
+        Some("Service") => of(before, "annotations") != of(after, "annotations"),
+        _ => asked(before) != asked(after),
+    })
 }
 
 /// A Secret keeps `stringData` encoded, as `data`.

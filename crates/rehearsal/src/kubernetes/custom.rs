@@ -129,12 +129,12 @@ fn judge_below(value: &Value, schema: &Value, path: &str) -> Result<(), String> 
 }
 
 fn required(map: &Map<String, Value>, schema: &Value, path: &str) -> Result<(), String> {
-    let names = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for name in names.filter(|name| !map.contains_key(*name)) {
-        let dot = if path.is_empty() { "" } else { "." };
-        return Err(format!("{path}{dot}{name}: Required value"));
+    let mut names = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let dot = if path.is_empty() { "" } else { "." };
+    match names.find(|name| !map.contains_key(*name)) {
+        Some(name) => Err(format!("{path}{dot}{name}: Required value")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn right_type(value: &Value, schema: &Value, path: &str) -> Result<(), String> {

@@ -28,7 +28,7 @@ pub(super) fn strategic(target: &mut Value, patch: &Value, shape: &Shape<'_>) {
     match (&mut *target, patch) {
         (Value::Object(map), Value::Object(patch)) => {
             if patch.get("$patch").is_some_and(|word| word == "replace") {
-                *map = patch.clone();
+                map.clone_from(patch);
                 map.shift_remove("$patch");
                 return;
             }

@@ -154,12 +154,11 @@ impl Selector {
         let mut selector =
             Self { labels: labels.iter().map(|part| label(part)).collect(), fields: Vec::new() };
         for part in query.get("fieldSelector").split(',').filter(|part| !part.trim().is_empty()) {
-            let (path, equal, value) = match part.split_once("!=") {
-                Some((path, value)) => (path, false, value),
-                None => {
-                    let (path, value) = part.split_once('=').unwrap_or((part, ""));
-                    (path, true, value.trim_start_matches('='))
-                }
+            let (path, equal, value) = if let Some((path, value)) = part.split_once("!=") {
+                (path, false, value)
+            } else {
+                let (path, value) = part.split_once('=').unwrap_or((part, ""));
+                (path, true, value.trim_start_matches('='))
             };
             let own = SELECTABLE.iter().find(|(kind, _)| *kind == resource.kind);
             let own = own.map_or(&[][..], |(_, paths)| paths);

@@ -446,4 +446,5 @@ fn saved_and_loaded_it_is_the_same() {
 }
 
 mod api;
+mod pods;
 mod stories;

@@ -109,7 +109,7 @@ impl Write<'_> {
                 patch::strategic(&mut object, &wanted, &kinds::shape(&self.resource, None));
             }
             "application/json-patch+json" => {
-                patch::json_patch(&mut object, &wanted).map_err(|_| No::unprocessable())?
+                patch::json_patch(&mut object, &wanted).map_err(|_| No::unprocessable())?;
             }
             _ => return Err(No::media(self.resource.custom)),
         }
@@ -206,6 +206,12 @@ impl Write<'_> {
         if !self.is_status() {
             let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
             cluster.admit(&self.resource, operation, &object)?;
+            if self.resource.kind == "Pod" && operation == "CREATE" {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                cluster
+                    .secure(&self.route.namespace, &object["spec"])
+                    .map_err(|why| No::forbidden(&self.resource, name, &why))?;
+            }
         }
         if creates && there.is_some() {
             // Only what is right in itself can be there already.
