@@ -5,6 +5,7 @@
 //! what it would write, after a time drawn from the calibration of the real one.
 
 mod admission;
+mod balancer;
 mod birth;
 mod complete;
 mod custom;
@@ -12,6 +13,7 @@ mod delete;
 mod events;
 mod fields;
 mod flux;
+mod hooks;
 mod kinds;
 mod life;
 mod list;
@@ -275,7 +277,7 @@ impl Kubernetes {
         match (parts(key).0, parts(key).1) {
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.establish(key),
             ("apps", "deployments" | "daemonsets" | "statefulsets") => self.roll_out(turn, key),
-            ("", "services") => self.connect(key),
+            ("", "services") => self.connect(turn, key),
             ("", "persistentvolumeclaims") => self.bind(turn, key),
             ("external-secrets.io", "clustersecretstores" | "secretstores") => {
                 self.check_store(turn, key, neighbours);
@@ -298,7 +300,7 @@ impl Kubernetes {
             ("external-secrets.io", "externalsecrets") => (1_000, 2_000, 6_000),
             ("source.toolkit.fluxcd.io", "gitrepositories") => (1_000, 2_000, 5_000),
             ("kustomize.toolkit.fluxcd.io", "kustomizations") => (2_000, 5_000, 15_000),
-            ("metallb.io", "ipaddresspools") => {
+            ("metallb.io", "ipaddresspools" | "l2advertisements") => {
                 for service in self.store.keys("", "services") {
                     self.plan(turn, &service, (300, 600, 1_500));
                 }

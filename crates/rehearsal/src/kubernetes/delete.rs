@@ -40,6 +40,7 @@ impl Write<'_> {
             .shared(&place)
             .ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         self.check_preconditions(&options, &live)?;
+        self.ask_webhooks(cluster, "DELETE", &live)?;
         let dry = self.query.dry_run() || options["dryRun"][0] == "All";
         let version = self.resource.api_version();
         if !dry {

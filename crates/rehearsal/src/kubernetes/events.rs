@@ -13,7 +13,18 @@ impl Kubernetes {
         &mut self,
         turn: &mut Turn<'_>,
         place: &str,
-        (component, reason): (&str, &str),
+        by: (&str, &str),
+        message: &str,
+    ) {
+        self.event(turn, place, ("Warning", by.0, by.1), message);
+    }
+
+    /// A controller says something about an object.
+    pub(super) fn event(
+        &mut self,
+        turn: &mut Turn<'_>,
+        place: &str,
+        (kind, component, reason): (&str, &str, &str),
         message: &str,
     ) {
         let Some(object) = self.store.shared(place) else { return };
@@ -40,7 +51,7 @@ impl Kubernetes {
             ("", "events"),
             json!({
                 "apiVersion": "v1", "kind": "Event", "metadata": {"name": event, "namespace": home},
-                "involvedObject": about, "reason": reason, "message": message, "type": "Warning",
+                "involvedObject": about, "reason": reason, "message": message, "type": kind,
                 "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
                 "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1,
             }),

@@ -73,7 +73,12 @@ impl Kubernetes {
             return;
         }
         let Some(external) = self.store.shared(place) else { return };
-        let values = self.fetched(&external, turn.now, neighbours);
+        let mut values = self.fetched(&external, turn.now, neighbours);
+        if self.troubles.empties(self.now) {
+            for (_, value) in values.iter_mut().flatten() {
+                value.clear();
+            }
+        }
         let stamp = self.stamp();
         match values {
             Ok(values) => {

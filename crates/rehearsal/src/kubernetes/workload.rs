@@ -49,7 +49,7 @@ impl Kubernetes {
         if owner != place {
             self.store.change(&owner, |set| match &refused {
                 Some(why) => {
-                    set_condition(set, "ReplicaFailure", true, "FailedCreate", why, &stamp)
+                    set_condition(set, "ReplicaFailure", true, "FailedCreate", why, &stamp);
                 }
                 None => clear_condition(set, "ReplicaFailure"),
             });
@@ -246,8 +246,8 @@ impl Kubernetes {
             });
             if set["spec"]["replicas"] != 0 || newest.is_none() {
                 let failure = set["status"]["conditions"].as_array().into_iter().flatten();
-                let failure = failure.filter(|c| c["type"] == "ReplicaFailure");
-                let why = failure.filter_map(|c| c["message"].as_str()).next().map(str::to_owned);
+                let mut failure = failure.filter(|c| c["type"] == "ReplicaFailure");
+                let why = failure.find_map(|c| c["message"].as_str()).map(str::to_owned);
                 newest = Some((parts(&at).3.to_owned(), why));
             }
         }

@@ -7,6 +7,7 @@ use super::complete::{
     content, nudged, uuid, with_all_but_status_of, with_status_of, without_string_data,
 };
 use super::custom;
+use super::hooks::Review;
 use super::kinds::{self, Resource};
 use super::managed::{Managers, Writer};
 use super::patch;
@@ -205,7 +206,7 @@ impl Write<'_> {
         }
         if !self.is_status() {
             let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
-            cluster.admit(&self.resource, operation, &object)?;
+            self.ask_webhooks(cluster, operation, &object)?;
             if self.resource.kind == "Pod" && operation == "CREATE" {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 cluster
@@ -243,6 +244,22 @@ impl Write<'_> {
         }
         let version = self.resource.api_version();
         Ok(warned(HttpReply::json(code, &Shown::alone(&stored, &version)).changed()))
+    }
+
+    /// Asks the webhooks, from the API server that was called.
+    pub(super) fn ask_webhooks(
+        &self,
+        cluster: &Kubernetes,
+        operation: &'static str,
+        object: &Value,
+    ) -> Result<(), No> {
+        cluster.admit(&Review {
+            resource: &self.resource,
+            operation,
+            object,
+            dry_run: self.query.dry_run(),
+            server: &self.call.host,
+        })
     }
 
     /// Whether something other than finalizers of its metadata holds an object that is being deleted.
