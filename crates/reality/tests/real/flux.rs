@@ -46,7 +46,7 @@ const UNITS: [(&str, &[&str]); 9] = [
 
 /// Flux as its releases install it, as far as it runs here. Both controllers share the addresses of one machine, so each
 /// listens at that of its own pod; nobody here plays the cluster's names.
-const CONTROLLERS: &str = r#"
+const CONTROLLERS: &str = r"
 apiVersion: v1
 kind: Namespace
 metadata: {name: flux-system, labels: {app.kubernetes.io/part-of: flux}}
@@ -128,7 +128,7 @@ spec:
           readinessProbe: {httpGet: {path: /readyz, port: healthz}}
           volumeMounts: [{name: temp, mountPath: /tmp}]
       volumes: [{name: temp, emptyDir: {}}]
-"#;
+";
 
 /// The whole of it: definitions from Flux' modules, and what runs.
 fn install(definitions: &[Real]) -> String {
@@ -159,7 +159,7 @@ impl Repository {
             .git(repository.folder.path(), &["init", "--quiet", "--bare", "tazlab.git"])
             .await;
         repository.git(repository.folder.path(), &["init", "--quiet", "-b", "main", "work"]).await;
-        let mut tree = String::new();
+        let mut tree = Vec::new();
         for (name, needs) in UNITS {
             let needs: Vec<_> = needs.iter().map(|need| json!({"name": need})).collect();
             let unit = json!({
@@ -172,12 +172,12 @@ impl Repository {
                     "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "cluster-vars"}]},
                 },
             });
-            tree.push_str(&format!("---\n{unit}\n"));
+            tree.push(unit.to_string());
             repository.write_unit(name, name != BROKEN);
         }
         let place = repository.work().join(PATH);
         fs::create_dir_all(&place).unwrap();
-        write(&place, "units.yaml", &tree);
+        write(&place, "units.yaml", &tree.join("\n---\n"));
         repository.push("a tree").await;
         repository
     }
