@@ -5,6 +5,8 @@
 mod datacenter;
 #[path = "real/setting.rs"]
 mod setting;
+#[path = "real/standing.rs"]
+mod standing;
 
 #[path = "real/age.rs"]
 mod age;
@@ -20,6 +22,8 @@ mod contract;
 mod documents;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
+#[path = "real/metallb.rs"]
+mod metallb;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]
