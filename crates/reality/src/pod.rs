@@ -27,7 +27,8 @@ const IDENTITY: &str = "identity";
 /// Where a pod finds its service account.
 const ACCOUNT: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 /// Puts the folder of the program into the root, and goes there.
-const ENTER: &str = "mount --bind \"$1\" \"$2/program\" && root=$2 && shift 2 && exec chroot \"$root\" \"$@\"";
+const ENTER: &str =
+    "mount --bind \"$1\" \"$2/program\" && root=$2 && shift 2 && exec chroot \"$root\" \"$@\"";
 
 /// The insides of the pods of a cluster.
 pub struct Pods {

@@ -81,7 +81,9 @@ impl Web {
         stream: TcpStream,
         answer: &impl AsyncFn(Request<Bytes>) -> Response<Bytes>,
     ) {
-        let Ok(stream) = TlsAcceptor::from(self.config.clone()).accept(stream).await else { return };
+        let Ok(stream) = TlsAcceptor::from(self.config.clone()).accept(stream).await else {
+            return;
+        };
         let service = service_fn(async |request: Request<hyper::body::Incoming>| {
             let (head, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();

@@ -38,8 +38,7 @@ const SLEEPS: [(&str, u64); 3] =
     [("Running, then sleep 1", 1), ("Running, then sleep 2", 2), ("Running, then sleep 5", 5)];
 const AVAILABLE: &str = "Deployment Available";
 const OURS: &str = "castle";
-const WAYS: [&str; 6] =
-    [RUNNING, SLEEPS[0].0, SLEEPS[1].0, SLEEPS[2].0, AVAILABLE, OURS];
+const WAYS: [&str; 6] = [RUNNING, SLEEPS[0].0, SLEEPS[1].0, SLEEPS[2].0, AVAILABLE, OURS];
 
 /// How long things take in a round.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,9 +91,12 @@ impl Bench {
     /// The others, each at its moment.
     async fn others(&self) -> Vec<(&'static str, Option<String>)> {
         let raw = self.cluster.raw();
-        let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=component%3Dcontroller");
-        until(&raw, &pods, |there| there.pointer("/items/0/status/phase") == Some(&json!("Running")))
-            .await;
+        let pods =
+            format!("/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=component%3Dcontroller");
+        until(&raw, &pods, |there| {
+            there.pointer("/items/0/status/phase") == Some(&json!("Running"))
+        })
+        .await;
         let since = Instant::now();
         let mut ends = vec![(RUNNING, configure(&raw, 0).await)];
         for (number, (way, seconds)) in (1..).zip(SLEEPS) {
@@ -156,7 +158,8 @@ async fn configure(raw: &Raw, number: u8) -> Option<String> {
         let object = json!({
             "apiVersion": KIND, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec,
         });
-        let path = format!("/apis/{KIND}/namespaces/{NAMESPACE}/{plural}/{name}?fieldManager=script");
+        let path =
+            format!("/apis/{KIND}/namespaces/{NAMESPACE}/{plural}/{name}?fieldManager=script");
         match raw.apply(&path, &object).await {
             Ok(answer) if answer.code < 300 => {}
             Ok(answer) => {
@@ -229,8 +232,7 @@ async fn bench(manifest: &str) -> Option<(Bench, Kubelet)> {
         let program = Some(inside.program(&controller, container));
         Start { after: drawn.get().start, program, ready: Ready::Probed }
     };
-    let kubelet =
-        Kubelet::register(&cluster, &["cp-01", "worker-01"], Rc::new(containers)).await;
+    let kubelet = Kubelet::register(&cluster, &["cp-01", "worker-01"], Rc::new(containers)).await;
     let standing = Standing::new(&cluster, castle_config::example());
     let manifest = parse("metallb-native.yaml", manifest).unwrap();
     Some((Bench { cluster, standing, manifest, delays, pods }, kubelet))

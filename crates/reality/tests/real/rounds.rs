@@ -5,16 +5,25 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use castle_kubernetes::Kubernetes;
+use castle_layers::extra::{build, manifests_id};
 use castle_model::event::RunOutcome;
 use castle_model::spec::ExtraLayer;
+use castle_model::{Change, EventKind};
 use castle_reality::cluster::{Cluster, PORT, SERVER};
 use castle_reality::{Proxy, alone, nap, rounds};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
 
 use crate::standing::Standing;
 
 /// How long the server is paused, or cut off.
 const AWAY: Duration = Duration::from_secs(2);
+
+/// How long the beginning of an apply may take.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A round that takes longer is told in full.
+const SLOW: Duration = Duration::from_mins(1);
 
 /// What happens in a round.
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +55,17 @@ fn objects(name: &str) -> Vec<Value> {
                     "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}}]},
         }),
     ];
-    let rules = json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]});
+    let rules =
+        json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]});
     for number in 0..6 {
         all.push(one("v1", "ServiceAccount", number, &json!({})));
         all.push(one("rbac.authorization.k8s.io/v1", "Role", number, &rules));
-        all.push(one("v1", "Secret", number, &json!({"stringData": {"word": format!("a{number}")}})));
+        all.push(one(
+            "v1",
+            "Secret",
+            number,
+            &json!({"stringData": {"word": format!("a{number}")}}),
+        ));
         all.push(one(&format!("{group}/v1"), "Garden", number, &json!({"spec": {"size": number}})));
     }
     for number in 0..34 {
@@ -78,6 +93,7 @@ fn rounds_of_an_api_server_that_goes_away_in_the_middle_of_an_apply() {
     });
 }
 
+#[expect(clippy::print_stdout, reason = "each round is told where tests are read")]
 async fn go_round(cluster: &mut Cluster, proxy: &Proxy, round: u32) {
     let trouble = TROUBLES[round as usize % TROUBLES.len()];
     let name = format!("round-{round}");
@@ -93,9 +109,10 @@ async fn go_round(cluster: &mut Cluster, proxy: &Proxy, round: u32) {
     let castle = Standing::new(cluster, spec).through(proxy.port());
 
     // Somewhere in the middle, elsewhere in each round.
-    let bytes = 6_000 + (round as usize * 7_919) % 24_000;
+    let bytes = 6_000 + (round as usize * 7_919) % 14_000;
     let go_wrong = async {
-        proxy.hold_after(bytes).await;
+        let held = timeout(LIMIT, proxy.hold_after(bytes)).await;
+        assert!(held.is_ok(), "all was applied before {bytes} bytes were sent");
         match trouble {
             Trouble::Killed => {
                 cluster.kill();
@@ -115,13 +132,37 @@ async fn go_round(cluster: &mut Cluster, proxy: &Proxy, round: u32) {
             }
         }
     };
-    let (told, ()) = tokio::join!(castle.up(castle_layers::extra::build), go_wrong);
-    assert_eq!(told.report.outcome, RunOutcome::Done, "{trouble:?} {name}: {:#?}", told.report.failures);
+    let start = Instant::now();
+    let (told, ()) = tokio::join!(castle.up(build), go_wrong);
+    let took = start.elapsed();
+    assert_eq!(
+        told.report.outcome,
+        RunOutcome::Done,
+        "{trouble:?} {name}: {:#?}",
+        told.report.failures
+    );
     let client = cluster.client();
     only_once(&client, &name, &objects).await;
-    let again = castle.up(castle_layers::extra::build).await;
+    let again = castle.up(build).await;
     assert_eq!(again.report.outcome, RunOutcome::Done, "{name}: {:#?}", again.report.failures);
-    assert!(again.started().is_empty(), "{name}: a second run changes {:?}", again.started());
+    let step = manifests_id(&castle.spec.layers[0].name);
+    let changes: Vec<Change> = again
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::StepDone { step: done, change, .. } if *done == step => Some(*change),
+            _ => None,
+        })
+        .collect();
+    assert!(changes.iter().all(|change| *change == Change::Unchanged), "{name}: {changes:?}");
+    println!(
+        "{name}: {trouble:?} after {bytes} bytes, {} tried again, {took:.1?}",
+        told.retries(&step)
+    );
+    if took > SLOW {
+        let said = told.events.iter().map(|event| format!("{:?}\n", event.kind));
+        println!("{name} was slow:\n{}", said.collect::<String>());
+    }
     only_once(&client, &name, &objects).await;
 }
 
@@ -152,7 +193,13 @@ async fn only_once(client: &Kubernetes, name: &str, wanted: &[Value]) {
     assert!(there.iter().any(|name| name.starts_with("Garden")), "{group} has no objects");
     let mut expected: Vec<String> = wanted
         .iter()
-        .map(|object| format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap()))
+        .map(|object| {
+            format!(
+                "{} {}",
+                object["kind"].as_str().unwrap(),
+                object["metadata"]["name"].as_str().unwrap()
+            )
+        })
         .collect();
     (there.sort(), expected.sort());
     assert_eq!(there, expected);

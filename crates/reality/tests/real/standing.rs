@@ -13,7 +13,7 @@ use castle_kubernetes::{KubeAccess, Kubernetes};
 use castle_model::plan::Direction;
 use castle_model::{Event, EventKind, Failure, Observed, RunId, Spec, StepId};
 use castle_platforms::handed::{CLUSTER, LIFE, Life, SECRETS, SecretValues};
-use castle_reality::cluster::{Authority, Cluster};
+use castle_reality::cluster::{Authority, Cluster, SERVER};
 use castle_reality::outside;
 use castle_reality::web::certificate;
 use castle_wire::{DialFuture, Dialer, TcpDialer, World};
@@ -50,7 +50,8 @@ impl Told {
 
     /// The steps that were started, those that were found as wanted left out.
     pub(crate) fn started(&self) -> Vec<&StepId> {
-        self.events.iter()
+        self.events
+            .iter()
             .filter_map(|event| match &event.kind {
                 EventKind::StepStarted { step, .. } => Some(step),
                 _ => None,
@@ -67,6 +68,12 @@ impl Standing {
             spec.deadlines.0.insert(layer.to_owned(), PATIENCE);
         }
         Self { spec: Arc::new(spec), world, access: cluster.access().clone(), life }
+    }
+
+    /// The same castle, whose API server is reached through another port.
+    pub(crate) fn through(mut self, port: u16) -> Self {
+        self.access.server = format!("https://{SERVER}:{port}");
+        self
     }
 
     /// Raises some layers with a state folder of its own: what stands is found by looking.
