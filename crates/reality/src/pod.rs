@@ -191,13 +191,11 @@ fn environment(container: &Container<'_>) -> BTreeMap<String, String> {
 }
 
 fn field(container: &Container<'_>, path: &str) -> String {
-    match path {
-        "status.podIP" => container.address.to_string(),
-        _ => {
-            let pointer = format!("/{}", path.replace('.', "/"));
-            container.pod.text(&pointer).unwrap_or_else(|| panic!("no {path}")).to_owned()
-        }
+    if path == "status.podIP" {
+        return container.address.to_string();
     }
+    let pointer = format!("/{}", path.replace('.', "/"));
+    container.pod.text(&pointer).unwrap_or_else(|| panic!("no {path}")).to_owned()
 }
 
 /// Puts variables in, as kubelets do: `$(NAME)`.

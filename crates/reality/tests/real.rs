@@ -20,6 +20,8 @@ mod cluster;
 mod contract;
 #[path = "real/documents.rs"]
 mod documents;
+#[path = "real/flux.rs"]
+mod flux;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
 #[path = "real/metallb.rs"]

@@ -24,7 +24,7 @@ use http::Response;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::standing::{HERE, PORT, RELEASES, Standing, Told};
+use crate::standing::{HERE, PORT, RELEASES, Standing, Told, tell};
 
 /// How long a round may take on a machine that is busy.
 const LIMIT: Duration = Duration::from_mins(15);
@@ -58,7 +58,7 @@ impl Delays {
             state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             Duration::from_millis((state ^ (state >> 31)) % up_to)
         };
-        Self { start: drawn(1, 3_000), volume: drawn(2, 16_000) }
+        Self { start: drawn(1, 3_000), volume: drawn(2, 24_000) }
     }
 }
 
@@ -76,7 +76,8 @@ struct Bench {
 
 impl Bench {
     async fn round(&self, round: u32, ends: &mut Ends) {
-        self.delays.set(Delays::of(round));
+        let (delays, since) = (Delays::of(round), Instant::now());
+        self.delays.set(delays);
         let (told, others) = tokio::join!(self.standing.up(networking::build), self.others());
         for (way, end) in others {
             ends.entry(way).or_default().push(end);
@@ -85,6 +86,7 @@ impl Bench {
             RunOutcome::Done if told.retries(&networking::pool_id()) == 0 => None,
             _ => Some(format!("{:?}", told.report.failures)),
         };
+        tell(&format!("round {}: {delays:?}, proven after {:?}", round + 1, since.elapsed()));
         ends.entry(OURS).or_default().push(end);
     }
 
@@ -172,13 +174,12 @@ async fn configure(raw: &Raw, number: u8) -> Option<String> {
 }
 
 /// A table for people.
-#[expect(clippy::print_stderr, reason = "what the rounds showed is told where tests are read")]
 fn show(ends: &Ends) {
-    eprintln!("\n{:<24} {:>6} {:>6}  the last failure", "configured at", "rounds", "failed");
+    tell(&format!("{:<24} {:>6} {:>6}  the last failure", "configured at", "rounds", "failed"));
     for way in WAYS {
         let of_way = ends.get(way).map(Vec::as_slice).unwrap_or_default();
         let words = of_way.iter().rev().flatten().next().map_or("-", String::as_str);
-        eprintln!("{way:<24} {:>6} {:>6}  {words}", of_way.len(), failed(ends, way));
+        tell(&format!("{way:<24} {:>6} {:>6}  {words}", of_way.len(), failed(ends, way)));
     }
 }
 
@@ -215,7 +216,7 @@ async fn denied_for_good(bench: &Bench, client: &Kubernetes) {
 /// A second look at what stands finds nothing to do.
 fn left_alone(told: &Told) {
     assert_eq!(told.report.outcome, RunOutcome::Done, "{:#?}", told.report.failures);
-    assert!(told.started().is_empty(), "{:#?}", told.started());
+    assert!(told.acted().is_empty(), "{:#?}", told.acted());
 }
 
 /// Starts the cluster, with kubelets that start the real controller for its container and nothing for others.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,6 +33,7 @@ pub(crate) struct Standing {
     world: World,
     access: KubeAccess,
     life: Life,
+    events: Arc<Mutex<Vec<Event>>>,
 }
 
 /// What a run said.
@@ -48,15 +49,13 @@ impl Told {
         self.events.iter().filter(is_one).count()
     }
 
-    /// The steps that were started, those that were found as wanted left out.
-    pub(crate) fn started(&self) -> Vec<&StepId> {
-        self.events
-            .iter()
-            .filter_map(|event| match &event.kind {
-                EventKind::StepStarted { step, .. } => Some(step),
-                _ => None,
-            })
-            .collect()
+    /// The steps that acted: those that were found as wanted do not.
+    pub(crate) fn acted(&self) -> Vec<&StepId> {
+        let acted = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::StepActed { step, .. } => Some(step),
+            _ => None,
+        });
+        acted.collect()
     }
 }
 
@@ -67,7 +66,18 @@ impl Standing {
         for layer in ["networking", "gitops"] {
             spec.deadlines.0.insert(layer.to_owned(), PATIENCE);
         }
-        Self { spec: Arc::new(spec), world, access: cluster.access().clone(), life }
+        Self {
+            spec: Arc::new(spec),
+            world,
+            access: cluster.access().clone(),
+            life,
+            events: Arc::default(),
+        }
+    }
+
+    /// What the last run has said until now.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
     }
 
     /// The same castle, whose API server is reached through another port.
@@ -87,21 +97,22 @@ impl Standing {
             graph.add(decl, given.clone());
         }
         layers(&mut graph, &self.spec, &self.world);
-        let (clock, mut events) = (self.world.clock.clone(), Vec::new());
+        self.events.lock().unwrap().clear();
+        let clock = self.world.clock.clone();
         let (_, report) = Whole {
             castle: &self.spec.name,
             graph: &graph,
             journals: &mut Journals::in_memory().unwrap(),
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
-            face: &mut |event| events.push(event.clone()),
+            face: &mut |event| self.events.lock().unwrap().push(event.clone()),
             run: RunId::new("run-1"),
             stop: Stop::default(),
         }
         .go(Direction::Up)
         .await
         .unwrap();
-        Told { report, events }
+        Told { report, events: self.events() }
     }
 }
 
@@ -145,4 +156,10 @@ impl Dialer for Detour {
         }
         TcpDialer.dial(host, port)
     }
+}
+
+/// Tells a person what a test has seen.
+#[expect(clippy::print_stderr, reason = "this is where such tests are read")]
+pub(crate) fn tell(words: &str) {
+    eprintln!("{words}");
 }
