@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tower::ServiceBuilder;
 
 use crate::catalogue::Refusal;
+use crate::claim::{reconciler, yielding};
 use crate::error::KubeError;
 use crate::follow::Place;
 use crate::object::{Object, ObjectId};
@@ -215,19 +216,43 @@ impl Kubernetes {
         }
     }
 
-    /// Applies an object on the server's side, as field manager [`FIELD_MANAGER`], taking over fields that others hold.
+    /// Applies an object on the server's side, as field manager [`FIELD_MANAGER`].
+    ///
+    /// It is tried without force first. Where the server names others who hold fields of it, they are taken over if
+    /// none of them would put its own values back; what is theirs to fill in (see [`crate::claim`]) stays theirs.
     ///
     /// # Errors
-    /// If the server does not answer, refuses, or knows no such kind.
+    /// If the server does not answer, refuses, or knows no such kind; a conflict if another reconciler holds a field.
     pub async fn apply(&self, wanted: &Object, mode: Mode) -> Result<Object, KubeError> {
+        let error = match self.send_apply(wanted, mode, false).await {
+            Err(error) => error,
+            applied => return applied,
+        };
+        let holders = error.refusal().map(Refusal::holders).unwrap_or_default();
+        if holders.is_empty() || holders.iter().any(|holder| reconciler(holder).is_some()) {
+            return Err(error);
+        }
+        match self.get(&wanted.id()).await? {
+            Some(there) => self.send_apply(&yielding(wanted, &there), mode, true).await,
+            None => self.send_apply(wanted, mode, false).await,
+        }
+    }
+
+    async fn send_apply(
+        &self,
+        wanted: &Object,
+        mode: Mode,
+        force: bool,
+    ) -> Result<Object, KubeError> {
         let id = wanted.id();
         let doing = match mode {
             Mode::Real => format!("apply {id}"),
             Mode::DryRun => format!("try out {id}"),
         };
         let dry_run = if mode == Mode::DryRun { "All" } else { "" };
+        let force = if force { "true" } else { "false" };
         let query =
-            query(&[("fieldManager", FIELD_MANAGER), ("force", "true"), ("dryRun", dry_run)]);
+            query(&[("fieldManager", FIELD_MANAGER), ("force", force), ("dryRun", dry_run)]);
         let path = format!("{}{query}", self.path(&id).await?.one(&id.name));
         let body = wanted.value().to_string().into_bytes();
         let media = Some("application/apply-patch+yaml");
@@ -355,6 +380,7 @@ pub async fn readyz(entry: &KubeEntry, address: Ipv4Addr) -> Result<(), KubeErro
         code: reply.status.as_u16(),
         reason: String::new(),
         message: reply.text().chars().take(500).collect(),
+        wait: 0,
     };
     Err(KubeError::Refused { doing, refusal })
 }
@@ -390,10 +416,12 @@ fn told_apart(doing: &str, error: kube::Error) -> KubeError {
     let doing = doing.to_owned();
     match error {
         kube::Error::Api(status) => {
+            let wait = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
             let refusal = Refusal {
                 code: status.code,
                 reason: status.reason.clone(),
                 message: status.message.clone(),
+                wait,
             };
             KubeError::Refused { doing, refusal }
         }

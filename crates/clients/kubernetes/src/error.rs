@@ -122,6 +122,7 @@ impl KubeError {
             Self::Refused { doing, refusal } => {
                 let failure = Failure::new(class, doing, &refusal.message)
                     .evidence(format!("HTTP {} {}", refusal.code, refusal.reason));
+                let failure = failure.wait(refusal.wait);
                 match classify(refusal).1 {
                     "" => failure,
                     hint => failure.hint(hint),

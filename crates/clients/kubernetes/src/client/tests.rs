@@ -78,7 +78,7 @@ async fn kinds_are_asked_for_once_and_missing_things_are_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_apply_is_forced_under_our_name_and_refusals_have_their_class() {
+async fn an_apply_is_under_our_name_and_refusals_have_their_class() {
     let object = Object::new(pod("x")).unwrap();
     let race = "Internal error occurred: failed calling webhook \"x\": failed to call webhook: Post \"https://a\": dial tcp 10.96.0.9:443: connect: connection refused";
     let (client, script) = scripted(&[discovery(), status(500, race)]);
@@ -89,8 +89,49 @@ async fn an_apply_is_forced_under_our_name_and_refusals_have_their_class() {
     );
     assert_eq!(
         asked(&script)[1],
-        "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=true&dryRun=All"
+        "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=false&dryRun=All"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_persons_edit_is_taken_over() {
+    let object = Object::new(pod("x")).unwrap();
+    let held = |by: &str| {
+        status(
+            409,
+            &format!("Apply failed with 1 conflict: conflict with \"{by}\" using v1: .spec.x"),
+        )
+    };
+    let (client, script) = scripted(&[
+        discovery(),
+        held("kubectl-edit"),
+        (200, pod("x").to_string()),
+        (200, pod("x").to_string()),
+    ]);
+    client.apply(&object, Mode::Real).await.unwrap();
+    assert_eq!(
+        asked(&script)[1..],
+        [
+            "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=false",
+            "GET /api/v1/namespaces/a/pods/x",
+            "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=true",
+        ]
+    );
+    let (client, script) = scripted(&[discovery(), held("kustomize-controller")]);
+    let failure = client.apply(&object, Mode::Real).await.unwrap_err().failure();
+    assert_eq!(failure.class, castle_model::Class::Conflict);
+    assert!(failure.why.contains("kustomize-controller"), "{failure}");
+    assert_eq!(asked(&script).len(), 2, "nothing was forced");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_says_how_long_it_wants_to_be_left_alone() {
+    let busy = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "message": "too many requests",
+        "reason": "TooManyRequests", "details": {"retryAfterSeconds": 7}});
+    let (client, _) = scripted(&[(429, busy.to_string())]);
+    let failure = client.version().await.unwrap_err().failure();
+    assert!(failure.is_transient());
+    assert_eq!(failure.asked_to_wait(), Duration::from_secs(7));
 }
 
 #[tokio::test(start_paused = true)]
