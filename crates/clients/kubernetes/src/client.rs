@@ -193,19 +193,36 @@ impl Kubernetes {
             None => format!("list every {kind}"),
         };
         let path = KindPath { kind: self.kind(api_version, kind).await?, namespace }.all();
+        match self.pages(&doing, &path, selector, (api_version, kind)).await {
+            // Between two pages the server forgot where the first one was: the whole is listed anew, once.
+            Err(error) if error.is_too_old() => {
+                self.pages(&doing, &path, selector, (api_version, kind)).await
+            }
+            listing => listing,
+        }
+    }
+
+    /// All pages of a list of objects of this version and kind.
+    pub(crate) async fn pages(
+        &self,
+        doing: &str,
+        path: &str,
+        selector: &str,
+        (api_version, kind): (&str, &str),
+    ) -> Result<Listing, KubeError> {
         let mut items = Vec::new();
         let (page, mut next) = (PAGE.to_string(), String::new());
         loop {
             let query =
                 query(&[("labelSelector", selector), ("limit", &page), ("continue", &next)]);
             let mut reply =
-                self.call(&doing, Method::GET, &format!("{path}{query}"), Vec::new(), None).await?;
+                self.call(doing, Method::GET, &format!("{path}{query}"), Vec::new(), None).await?;
             let part = reply.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
             for mut item in part.unwrap_or_default() {
                 // Lists leave out what all of their entries are.
                 item["apiVersion"] = api_version.into();
                 item["kind"] = kind.into();
-                items.push(object(&doing, item)?);
+                items.push(object(doing, item)?);
             }
             let text = |at: &str| reply.pointer(at).and_then(Value::as_str).unwrap_or_default();
             text("/metadata/continue").clone_into(&mut next);
@@ -324,7 +341,7 @@ impl Kubernetes {
     }
 
     /// Finds a kind by discovery. What was found is remembered; what was not is asked for again.
-    async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, KubeError> {
+    pub(crate) async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, KubeError> {
         let known = || {
             let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
             kinds.get(api_version)?.iter().find(|k| k.name == kind).cloned()
@@ -332,23 +349,29 @@ impl Kubernetes {
         if let Some(found) = known() {
             return Ok(found);
         }
-        let doing = format!("ask for the kinds of {api_version}");
-        let place = Kind::prefix(api_version);
         let missing =
             || KubeError::NoSuchKind { api_version: api_version.to_owned(), kind: kind.to_owned() };
-        let reply = match self.call(&doing, Method::GET, &place, Vec::new(), None).await {
+        match self.kinds_of_version(api_version).await {
             Err(error) if error.is_not_found() => return Err(missing()),
-            reply => reply?,
+            found => found?,
         };
+        known().ok_or_else(missing)
+    }
+
+    /// Asks for the kinds of a group and version, and remembers them.
+    pub(crate) async fn kinds_of_version(&self, api_version: &str) -> Result<Vec<Kind>, KubeError> {
+        let doing = format!("ask for the kinds of {api_version}");
+        let place = Kind::prefix(api_version);
+        let reply = self.call(&doing, Method::GET, &place, Vec::new(), None).await?;
         let found = kinds_of(api_version, &reply);
         self.kinds
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(api_version.to_owned(), found);
-        known().ok_or_else(missing)
+            .insert(api_version.to_owned(), found.clone());
+        Ok(found)
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &self,
         doing: &str,
         method: Method,

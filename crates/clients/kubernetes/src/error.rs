@@ -98,6 +98,12 @@ impl KubeError {
         matches!(self, Self::NoSuchKind { .. }) || self.refusal().is_some_and(|r| r.code == 404)
     }
 
+    /// Whether a place in a list or a watch is too old to go on from.
+    #[must_use]
+    pub fn is_too_old(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.code == 410)
+    }
+
     /// Decides whether the same call may be tried again.
     #[must_use]
     pub fn class(&self) -> Class {

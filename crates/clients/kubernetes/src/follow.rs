@@ -108,7 +108,7 @@ impl Follow {
                 self.objects.remove(&object.id());
                 Ok(())
             }
-            Some((index, Some(Err(error)))) if is_too_old(&error) => self.begin(index).await,
+            Some((index, Some(Err(error)))) if error.is_too_old() => self.begin(index).await,
             Some((_, Some(Err(error)))) => Err(error),
             Some((index, None)) => self.begin(index).await,
             None => std::future::pending().await,
@@ -129,8 +129,4 @@ impl Follow {
         self.events.push(Box::pin(events));
         Ok(())
     }
-}
-
-fn is_too_old(error: &KubeError) -> bool {
-    error.refusal().is_some_and(|refusal| refusal.code == 410)
 }

@@ -17,6 +17,7 @@ pub mod mark;
 pub mod object;
 pub mod rank;
 mod request;
+pub mod scope;
 
 pub use apply::Survey;
 pub use claim::Claim;

@@ -181,3 +181,84 @@ async fn a_picture_survives_ended_and_outdated_watches() {
         "GET /api/v1/namespaces/a/pods?watch=true&allowWatchBookmarks=true&labelSelector=app%3Dweb&resourceVersion=5"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_in_the_wrong_place_is_told_by_its_definition_or_by_the_server() {
+    let definition = |kind: &str, scope: &str| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": kind.to_lowercase()},
+            "spec": {"group": "example.org", "scope": scope, "names": {"kind": kind}}})
+    };
+    let custom = |kind: &str, namespace: Option<&str>| json!({"apiVersion": "example.org/v1", "kind": kind, "metadata": {"name": "x", "namespace": namespace}});
+    let nodes = json!({"resources": [
+        {"name": "nodes", "kind": "Node", "namespaced": false}, {"name": "pods", "kind": "Pod", "namespaced": true},
+        {"name": "customresourcedefinitions", "kind": "CustomResourceDefinition", "namespaced": false}]});
+    let wanted: Vec<Object> = [
+        definition("Gauge", "Namespaced"),
+        definition("Scale", "Cluster"),
+        custom("Gauge", None),
+        custom("Gauge", Some("a")),
+        custom("Scale", Some("a")),
+        custom("Scale", None),
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "namespace": "a"}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}),
+    ]
+    .into_iter()
+    .map(|value| Object::new(value).unwrap())
+    .collect();
+    let (client, _) = scripted(&[(200, nodes.to_string()), (200, nodes.to_string())]);
+    let told: Vec<String> = client
+        .misplaced(&wanted)
+        .await
+        .unwrap()
+        .iter()
+        .map(|(id, why)| format!("{id}: {why}"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Gauge x: it names no namespace, but every Gauge lives in one",
+            "Scale a/x: it names the namespace a, but Scale belongs to the whole cluster",
+            "Node a/n: it names the namespace a, but Node belongs to the whole cluster",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_in_a_namespace_are_what_nobody_of_ours_brought() {
+    let core = json!({"resources": [
+        {"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "verbs": ["get", "list"]},
+        {"name": "events", "kind": "Event", "namespaced": true, "verbs": ["list"]},
+        {"name": "bindings", "kind": "Binding", "namespaced": true, "verbs": ["create"]},
+        {"name": "nodes", "kind": "Node", "namespaced": false, "verbs": ["list"]},
+    ]});
+    let maps = json!({"metadata": {"resourceVersion": "1"}, "items": [
+        {"metadata": {"name": "kube-root-ca.crt", "namespace": "a"}},
+        {"metadata": {"name": "ours", "namespace": "a", "labels": {"castle.dev/castle": "blue"}}},
+        {"metadata": {"name": "brought", "namespace": "a", "ownerReferences": [{"name": "x"}]}},
+        {"metadata": {"name": "theirs", "namespace": "a", "labels": {"castle.dev/castle": "green"}}},
+    ]});
+    let groups = json!({"groups": []});
+    let (client, script) =
+        scripted(&[(200, groups.to_string()), (200, core.to_string()), (200, maps.to_string())]);
+    let strangers = client.strangers("a", "blue").await.unwrap();
+    assert_eq!(strangers, [ObjectId::namespaced("v1", "ConfigMap", "a", "theirs")]);
+    assert_eq!(
+        asked(&script).len(),
+        3,
+        "what can not be listed, or is of the whole cluster, is not asked for"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_pages_grew_too_old_begins_anew_once() {
+    let page =
+        json!({"metadata": {"resourceVersion": "5", "continue": "next"}, "items": [pod("x")]});
+    let old = || status(410, "The provided continue parameter is too old");
+    let (client, _) =
+        scripted(&[discovery(), (200, page.to_string()), old(), list(&["y", "z"], "9")]);
+    let listing = client.list("v1", "Pod", Some("a"), "").await.unwrap();
+    assert_eq!((listing.items.len(), listing.resource_version.as_str()), (2, "9"));
+    let (client, _) = scripted(&[discovery(), old(), old()]);
+    assert!(client.list("v1", "Pod", Some("a"), "").await.unwrap_err().is_too_old());
+}
