@@ -13,7 +13,7 @@ use castle_kubernetes::judge::judge;
 use castle_kubernetes::manifest::{parse, parse_all};
 use castle_kubernetes::rank::sort;
 use castle_kubernetes::scope::is_built_in;
-use castle_kubernetes::{Claim, Kubernetes, Mark, Object, ObjectId, Place, Survey, mark};
+use castle_kubernetes::{Claim, Mark, Object, ObjectId, Place, Survey, mark};
 use castle_model::spec::ExtraLayer;
 use castle_model::{Change, Class, Failure, Finding, Observed, Spec, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, Objects, few, observed};
@@ -169,10 +169,11 @@ impl ManifestStep {
             places.remove(&labelled);
             places.insert(Place { selector: String::new(), ..labelled });
         }
-        for (namespace, service) in hook_services(wanted) {
-            let label = format!("kubernetes.io/service-name={service}");
+        // One watch for all services of a namespace.
+        for (namespace, _) in hook_services(wanted) {
             places.insert(
-                Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace).only(label),
+                Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace)
+                    .only("kubernetes.io/service-name"),
             );
         }
         places.into_iter().collect()

@@ -25,6 +25,7 @@ use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
 mod machines;
+mod sets;
 mod ways;
 
 /// A rehearsal with journals in memory.

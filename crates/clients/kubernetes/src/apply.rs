@@ -79,22 +79,27 @@ impl Kubernetes {
                 (object, listed.remove(&id).or_else(|| listed.remove(&placed)))
             })
             .collect();
-        let found: Vec<(&Object, Option<Object>)> = stream::iter(there)
-            .map(|(object, there)| async move {
-                match there {
-                    None if HEAVY.contains(&object.kind()) => {
-                        self.get(&object.id()).await.map(|there| (object, there))
-                    }
-                    there => Ok((object, there)),
-                }
-            })
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
-        for (object, there) in found {
+        // The calls are made before they are polled: streams do not take closures over references well.
+        let calls: Vec<_> =
+            there.into_iter().map(|(object, there)| self.found(object, there)).collect();
+        let found: Vec<Option<Object>> =
+            stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
+        for (object, there) in wanted.iter().zip(found) {
             survey.sort_in(mark, object, there);
         }
         Ok(survey)
+    }
+
+    /// What a list showed of an object, or what a get shows where the list left out what is not ours.
+    async fn found(
+        &self,
+        wanted: &Object,
+        listed: Option<Object>,
+    ) -> Result<Option<Object>, KubeError> {
+        match listed {
+            None if HEAVY.contains(&wanted.kind()) => self.get(&wanted.id()).await,
+            listed => Ok(listed),
+        }
     }
 
     async fn listed(
@@ -106,20 +111,30 @@ impl Kubernetes {
             wanted.iter().map(|o| (o.api_version(), o.kind(), o.namespace())).collect();
         let ours =
             format!("{}={},{}={}", mark::CASTLE, mark.castle, mark::LAYER, mark.layer.as_str());
-        let ours = ours.as_str();
-        let lists: Vec<Vec<Object>> = stream::iter(places)
-            .map(|(api_version, kind, namespace)| async move {
-                let selector = if HEAVY.contains(&kind) { ours } else { "" };
-                match self.list(api_version, kind, namespace, selector).await {
-                    Ok(listing) => Ok(listing.items),
-                    Err(error) if error.is_not_found() => Ok(Vec::new()),
-                    Err(error) => Err(error),
-                }
+        let calls: Vec<_> = places
+            .into_iter()
+            .map(|(api_version, kind, namespace)| {
+                let selector = if HEAVY.contains(&kind) { ours.as_str() } else { "" };
+                self.listed_in(api_version, kind, namespace, selector)
             })
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+            .collect();
+        let lists: Vec<Vec<Object>> = stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
         Ok(lists.into_iter().flatten().map(|object| (object.id(), object)).collect())
+    }
+
+    /// The objects of a kind; none if there is no such kind.
+    async fn listed_in(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Object>, KubeError> {
+        match self.list(api_version, kind, namespace, selector).await {
+            Ok(listing) => Ok(listing.items),
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Applies one marked object unless it is there already as wanted. Says whether anything was sent.

@@ -119,6 +119,8 @@ pub enum Seen {
     There(Object),
     /// It is gone; this was its last form.
     Gone(Object),
+    /// Nothing has changed: the watch lives.
+    Bookmark,
 }
 
 impl Kubernetes {
@@ -319,19 +321,18 @@ impl Kubernetes {
         let request = request(&doing, Method::GET, &format!("{path}{query}"), Vec::new(), None)?;
         let opening = self.client.request_events::<Value>(request);
         let events = within(&doing, opening).await?;
-        Ok(events.filter_map(move |event| {
-            let seen = match event {
+        Ok(events.map(move |event| {
+            match event {
                 Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
-                    Some(object(&doing, value).map(Seen::There))
+                    object(&doing, value).map(Seen::There)
                 }
-                Ok(WatchEvent::Deleted(value)) => Some(object(&doing, value).map(Seen::Gone)),
-                Ok(WatchEvent::Bookmark(_)) => None,
+                Ok(WatchEvent::Deleted(value)) => object(&doing, value).map(Seen::Gone),
+                Ok(WatchEvent::Bookmark(_)) => Ok(Seen::Bookmark),
                 Ok(WatchEvent::Error(status)) => {
-                    Some(Err(told_apart(&doing, kube::Error::Api(status))))
+                    Err(told_apart(&doing, kube::Error::Api(status)))
                 }
-                Err(error) => Some(Err(told_apart(&doing, error))),
-            };
-            std::future::ready(seen)
+                Err(error) => Err(told_apart(&doing, error)),
+            }
         }))
     }
 

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::client::Kubernetes;
 use crate::error::KubeError;
-use crate::mark::CASTLE;
+use crate::mark::Mark;
 use crate::object::{Object, ObjectId};
-use crate::request::KindPath;
+use crate::request::{Kind, KindPath};
 
 /// How many lists of one question are on their way at a time.
 const AT_ONCE: usize = 16;
@@ -72,14 +72,14 @@ impl Kubernetes {
         Ok(listing.items.iter().any(|definition| defines(definition, group, kind)))
     }
 
-    /// What is in a namespace that is not this castle's, and not there only because of something else.
+    /// What is in a namespace that does not carry this mark, and is not there only because of something else.
     ///
     /// # Errors
     /// If the server does not answer or refuses.
     pub async fn strangers(
         &self,
         namespace: &str,
-        castle: &str,
+        mark: &Mark,
     ) -> Result<Vec<ObjectId>, KubeError> {
         let mut versions = vec!["v1".to_owned()];
         let doing = "ask for the groups of kinds";
@@ -95,19 +95,23 @@ impl Kubernetes {
                 kind.namespaced && kind.listed && !FURNITURE.contains(&(kind.name.as_str(), ""))
             }));
         }
-        let found: Vec<Vec<ObjectId>> = stream::iter(kinds)
-            .map(|kind| async move {
-                let (version, name) = (kind.api_version.clone(), kind.name.clone());
-                let path = KindPath { kind, namespace: Some(namespace) }.all();
-                let doing = format!("list every {name} in {namespace}");
-                let items = self.pages(&doing, &path, "", (&version, &name)).await?.items;
-                let strange = items.iter().filter(|object| is_stranger(object, castle));
-                Ok::<_, KubeError>(strange.map(Object::id).collect())
-            })
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+        let calls: Vec<_> =
+            kinds.into_iter().map(|kind| self.strangers_of(kind, namespace, mark)).collect();
+        let found: Vec<Vec<ObjectId>> = stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
+    }
+
+    async fn strangers_of(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        mark: &Mark,
+    ) -> Result<Vec<ObjectId>, KubeError> {
+        let (version, name) = (kind.api_version.clone(), kind.name.clone());
+        let path = KindPath { kind, namespace: Some(namespace) }.all();
+        let doing = format!("list every {name} in {namespace}");
+        let items = self.pages(&doing, &path, "", (&version, &name)).await?.items;
+        Ok(items.iter().filter(|object| is_stranger(object, mark)).map(Object::id).collect())
     }
 }
 
@@ -117,8 +121,8 @@ pub fn is_built_in(object: &Object) -> bool {
     !object.group().contains('.') || object.group().ends_with(".k8s.io")
 }
 
-fn is_stranger(object: &Object, castle: &str) -> bool {
-    object.label(CASTLE) != Some(castle)
+fn is_stranger(object: &Object, mark: &Mark) -> bool {
+    !mark.is_on(object)
         && object.entries("/metadata/ownerReferences").is_empty()
         && !FURNITURE.contains(&(object.kind(), object.name()))
 }

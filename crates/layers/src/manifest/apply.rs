@@ -52,8 +52,9 @@ impl ManifestStep {
             if current == LAST && !batch.is_empty() {
                 self.definitions_established(cx, wanted).await?;
             }
-            let failures: Vec<Failure> = stream::iter(batch)
-                .map(|object| send(cx, client, wanted, object))
+            let calls: Vec<_> =
+                batch.into_iter().map(|object| send(cx, client, wanted, object)).collect();
+            let failures: Vec<Failure> = stream::iter(calls)
                 .buffered(AT_ONCE)
                 .filter_map(|sent| std::future::ready(sent.err()))
                 .collect()
@@ -111,7 +112,7 @@ async fn send(
             "no CustomResourceDefinition of {kind} is in this layer or in the cluster: add it, or name the layer that brings it in `after`"
         )));
     }
-    let what = format!("{} to be served", kind);
+    let what = format!("{kind} to be served");
     cx.wait(Pace::GATE, &what, || async move {
         match client.apply(object, Mode::Real).await {
             Ok(_) => Ok(Verdict::Ready(())),

@@ -62,10 +62,10 @@ impl Ledger {
         wanted: &[Object],
     ) -> Result<Vec<Object>, Failure> {
         let kept: BTreeSet<Thing> = wanted.iter().map(|object| thing(&object.id())).collect();
-        let gone: Vec<&ObjectId> =
-            self.ids.iter().filter(|id| !kept.contains(&thing(id))).collect();
+        let gone = self.ids.iter().filter(|id| !kept.contains(&thing(id)));
+        let calls: Vec<_> = gone.map(|id| client.get(id)).collect();
         let there: Vec<Option<Object>> =
-            stream::iter(gone).map(|id| client.get(id)).buffered(AT_ONCE).try_collect().await?;
+            stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
         let ours = |object: &Object| mark.is_on(object) && !is_leaving(object);
         Ok(there.into_iter().flatten().filter(ours).collect())
     }
@@ -166,7 +166,7 @@ async fn in_use(
 ) -> Result<Option<String>, Failure> {
     let users: Vec<String> = match object.kind() {
         "Namespace" => client
-            .strangers(object.name(), mark.castle.as_str())
+            .strangers(object.name(), mark)
             .await?
             .iter()
             .map(ToString::to_string)

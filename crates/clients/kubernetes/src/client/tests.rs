@@ -225,7 +225,13 @@ async fn an_object_in_the_wrong_place_is_told_by_its_definition_or_by_the_server
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_in_a_namespace_are_what_nobody_of_ours_brought() {
+async fn strangers_in_a_namespace_are_what_no_set_of_this_layer_brought() {
+    let mark = crate::Mark {
+        castle: "blue".parse().unwrap(),
+        layer: "web".parse().unwrap(),
+        incarnation: castle_model::Incarnation::from_bytes([1; 8]),
+        key: castle_model::DigestKey::derived(&Secret::new("x"), "objects"),
+    };
     let core = json!({"resources": [
         {"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "verbs": ["get", "list"]},
         {"name": "events", "kind": "Event", "namespaced": true, "verbs": ["list"]},
@@ -234,14 +240,16 @@ async fn strangers_in_a_namespace_are_what_nobody_of_ours_brought() {
     ]});
     let maps = json!({"metadata": {"resourceVersion": "1"}, "items": [
         {"metadata": {"name": "kube-root-ca.crt", "namespace": "a"}},
-        {"metadata": {"name": "ours", "namespace": "a", "labels": {"castle.dev/castle": "blue"}}},
+        {"metadata": {"name": "ours", "namespace": "a", "labels": {"castle.dev/castle": "blue", "castle.dev/layer": "web",
+            "castle.dev/incarnation": mark.incarnation.to_string()}}},
         {"metadata": {"name": "brought", "namespace": "a", "ownerReferences": [{"name": "x"}]}},
-        {"metadata": {"name": "theirs", "namespace": "a", "labels": {"castle.dev/castle": "green"}}},
+        {"metadata": {"name": "theirs", "namespace": "a", "labels": {"castle.dev/castle": "blue", "castle.dev/layer": "other",
+            "castle.dev/incarnation": mark.incarnation.to_string()}}},
     ]});
     let groups = json!({"groups": []});
     let (client, script) =
         scripted(&[(200, groups.to_string()), (200, core.to_string()), (200, maps.to_string())]);
-    let strangers = client.strangers("a", "blue").await.unwrap();
+    let strangers = client.strangers("a", &mark).await.unwrap();
     assert_eq!(strangers, [ObjectId::namespaced("v1", "ConfigMap", "a", "theirs")]);
     assert_eq!(
         asked(&script).len(),
@@ -261,4 +269,37 @@ async fn a_list_whose_pages_grew_too_old_begins_anew_once() {
     assert_eq!((listing.items.len(), listing.resource_version.as_str()), (2, "9"));
     let (client, _) = scripted(&[discovery(), old(), old()]);
     assert!(client.list("v1", "Pod", Some("a"), "").await.unwrap_err().is_too_old());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_as_soon_as_it_begins_is_no_busy_loop() {
+    let (client, script) = scripted(&[discovery(), list(&["x"], "5"), (200, String::new())]);
+    let mut follow = client.follow(vec![Place::within("v1", "Pod", "a")]).await.unwrap();
+    let error = follow.changed().await.unwrap_err();
+    assert!(matches!(error, KubeError::Ended { .. }), "{error}");
+    assert_eq!(error.class(), castle_model::Class::Transient);
+    assert_eq!(asked(&script).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_two_places_show_goes_with_the_last() {
+    let line = |kind: &str, name: &str| json!({"type": kind, "object": pod(name)}).to_string() + "\n";
+    let (client, _) = scripted(&[
+        discovery(),
+        list(&["x", "y"], "5"),
+        (200, line("DELETED", "x")),
+        list(&["x"], "6"),
+        (200, line("DELETED", "x")),
+        list(&["y"], "7"),
+    ]);
+    let place = |selector: &str| Place::within("v1", "Pod", "a").only(selector);
+    let mut follow = client.follow(vec![place("a=1"), place("b=2")]).await.unwrap();
+    let names = |follow: &crate::Follow| -> Vec<String> {
+        follow.objects().keys().map(|id| id.name.clone()).collect()
+    };
+    assert_eq!(names(&follow), ["x", "y"]);
+    follow.changed().await.unwrap();
+    assert_eq!(names(&follow), ["x", "y"], "the other place still shows it");
+    follow.changed().await.unwrap();
+    assert_eq!(names(&follow), ["y"]);
 }
