@@ -321,18 +321,14 @@ impl Kubernetes {
         let request = request(&doing, Method::GET, &format!("{path}{query}"), Vec::new(), None)?;
         let opening = self.client.request_events::<Value>(request);
         let events = within(&doing, opening).await?;
-        Ok(events.map(move |event| {
-            match event {
-                Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
-                    object(&doing, value).map(Seen::There)
-                }
-                Ok(WatchEvent::Deleted(value)) => object(&doing, value).map(Seen::Gone),
-                Ok(WatchEvent::Bookmark(_)) => Ok(Seen::Bookmark),
-                Ok(WatchEvent::Error(status)) => {
-                    Err(told_apart(&doing, kube::Error::Api(status)))
-                }
-                Err(error) => Err(told_apart(&doing, error)),
+        Ok(events.map(move |event| match event {
+            Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
+                object(&doing, value).map(Seen::There)
             }
+            Ok(WatchEvent::Deleted(value)) => object(&doing, value).map(Seen::Gone),
+            Ok(WatchEvent::Bookmark(_)) => Ok(Seen::Bookmark),
+            Ok(WatchEvent::Error(status)) => Err(told_apart(&doing, kube::Error::Api(status))),
+            Err(error) => Err(told_apart(&doing, error)),
         }))
     }
 

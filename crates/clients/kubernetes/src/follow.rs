@@ -63,7 +63,9 @@ type Events = Pin<Box<dyn Stream<Item = (usize, Event)> + Send>>;
 enum Event {
     Seen(Result<Seen, KubeError>),
     /// It has ended, or has been silent for too long; with whether it ended as soon as it began.
-    Over { at_once: bool },
+    Over {
+        at_once: bool,
+    },
 }
 
 /// The picture.
@@ -74,6 +76,8 @@ pub struct Follow {
     /// Which objects each place shows: two places may show the same one.
     shown: Vec<BTreeSet<ObjectId>>,
     events: SelectAll<Events>,
+    /// Places whose watch is over. Whoever waits may be dropped while one is begun anew: it is then still here.
+    over: BTreeSet<usize>,
 }
 
 impl Kubernetes {
@@ -90,6 +94,7 @@ impl Kubernetes {
             places,
             objects: BTreeMap::new(),
             events: SelectAll::new(),
+            over: BTreeSet::new(),
         };
         for index in 0..follow.places.len() {
             follow.begin(index).await?;
@@ -112,22 +117,31 @@ impl Follow {
     /// If the server does not answer or refuses; then the picture is to be made anew.
     pub async fn changed(&mut self) -> Result<(), KubeError> {
         loop {
+            if let Some(index) = self.over.first().copied() {
+                return self.begin(index).await;
+            }
             let Some((index, event)) = self.events.next().await else {
                 return std::future::pending().await;
             };
             match event {
-                Event::Seen(Ok(Seen::There(object))) => self.show(index, object),
-                Event::Seen(Ok(Seen::Gone(object))) => self.hide(index, &object.id()),
-                Event::Seen(Ok(Seen::Bookmark)) => continue,
-                Event::Seen(Err(error)) if error.is_too_old() => self.begin(index).await?,
-                Event::Seen(Err(error)) => return Err(error),
-                Event::Over { at_once: false } => self.begin(index).await?,
+                Event::Seen(Ok(Seen::There(object))) => {
+                    self.show(index, object);
+                    return Ok(());
+                }
+                Event::Seen(Ok(Seen::Gone(object))) => {
+                    self.hide(index, &object.id());
+                    return Ok(());
+                }
+                Event::Seen(Ok(Seen::Bookmark)) => {}
+                Event::Seen(Err(error)) if !error.is_too_old() => return Err(error),
+                Event::Seen(Err(_)) | Event::Over { at_once: false } => {
+                    self.over.insert(index);
+                }
                 Event::Over { at_once: true } => {
                     let doing = format!("watch every {}", self.places[index].kind);
                     return Err(KubeError::Ended { doing });
                 }
             }
-            return Ok(());
         }
     }
 
@@ -147,6 +161,7 @@ impl Follow {
             self.show(index, object);
         }
         self.events.push(Box::pin(events(watch).map(move |event| (index, event))));
+        self.over.remove(&index);
         Ok(())
     }
 

@@ -165,12 +165,9 @@ async fn in_use(
     object: &Object,
 ) -> Result<Option<String>, Failure> {
     let users: Vec<String> = match object.kind() {
-        "Namespace" => client
-            .strangers(object.name(), mark)
-            .await?
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        "Namespace" => {
+            client.strangers(object.name(), mark).await?.iter().map(ToString::to_string).collect()
+        }
         "CustomResourceDefinition" => {
             let versions = object.entries("/spec/versions").iter();
             let served = versions

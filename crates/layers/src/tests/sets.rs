@@ -117,7 +117,8 @@ fn an_empty_namespace_goes_and_so_does_a_definition_that_nobody_uses() {
 }
 
 #[test]
-fn a_set_with_an_object_in_the_wrong_place_or_of_an_unknown_kind_is_refused_before_anything_is_applied() {
+fn a_set_with_an_object_in_the_wrong_place_or_of_an_unknown_kind_is_refused_before_anything_is_applied()
+ {
     let runtime = runtime().unwrap();
     runtime.block_on(async {
         let wrong = [NAMESPACE, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
@@ -139,7 +140,10 @@ fn a_set_with_an_object_in_the_wrong_place_or_of_an_unknown_kind_is_refused_befo
             .iter()
             .map(|(step, failure)| format!("{step}: {} [{}]", failure.why, failure.hint.as_deref().unwrap_or("")))
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        unknown/manifests: no matches for kind "Thing" in version "nowhere.org/v1" [no CustomResourceDefinition of Thing is in this layer or in the cluster: add it, or name the layer that brings it in `after`]
+        wrong/manifests: Gauge needle: it names no namespace, but every Gauge lives in one [correct `metadata.namespace` in the manifest]
+        "#);
         let made: Vec<String> = rehearsal
             .host
             .requests()

@@ -161,6 +161,7 @@ async fn a_picture_survives_ended_and_outdated_watches() {
         list(&["y", "z"], "12"),
         (200, line("ERROR", gone)),
         list(&["z"], "20"),
+        (200, line("ADDED", pod("z"))),
     ]);
     let names = |follow: &crate::Follow| -> Vec<String> {
         follow.objects().keys().map(|id| id.name.clone()).collect()
@@ -174,7 +175,7 @@ async fn a_picture_survives_ended_and_outdated_watches() {
     assert_eq!(names(&follow), ["y"]);
     follow.changed().await.unwrap();
     assert_eq!(names(&follow), ["y", "z"], "an ended watch is listed and begun anew");
-    timeout(Duration::from_secs(1), follow.changed()).await.unwrap_err();
+    follow.changed().await.unwrap();
     assert_eq!(names(&follow), ["z"], "an outdated one too");
     assert_eq!(
         asked(&script)[2],
@@ -282,8 +283,28 @@ async fn a_watch_that_ends_as_soon_as_it_begins_is_no_busy_loop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_place_that_was_being_begun_anew_when_nobody_waited_any_more_is_not_lost() {
+    let line = json!({"type": "ADDED", "object": pod("x")}).to_string() + "\n";
+    let (client, script) =
+        scripted(&[discovery(), list(&["x"], "5"), (200, line), list(&["y"], "7")]);
+    let mut follow = client.follow(vec![Place::within("v1", "Pod", "a")]).await.unwrap();
+    follow.changed().await.unwrap();
+    let short = || timeout(Duration::from_secs(1), std::future::pending::<()>());
+    tokio::select! {
+        biased;
+        changed = follow.changed() => panic!("the new watch hangs: {changed:?}"),
+        _ = short() => {}
+    }
+    script.lock().unwrap().0.extend([list(&["y"], "7"), (200, json!({"type": "ADDED", "object": pod("y")}).to_string() + "\n")]);
+    follow.changed().await.unwrap();
+    let names: Vec<&str> = follow.objects().keys().map(|id| id.name.as_str()).collect();
+    assert_eq!(names, ["y"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_two_places_show_goes_with_the_last() {
-    let line = |kind: &str, name: &str| json!({"type": kind, "object": pod(name)}).to_string() + "\n";
+    let line =
+        |kind: &str, name: &str| json!({"type": kind, "object": pod(name)}).to_string() + "\n";
     let (client, _) = scripted(&[
         discovery(),
         list(&["x", "y"], "5"),
