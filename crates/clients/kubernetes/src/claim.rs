@@ -66,7 +66,7 @@ impl Claim {
         }
     }
 
-    fn by(owner: String, entry: &Entry<'_>, wanted: &Value) -> Self {
+    fn by(owner: String, entry: Entry<'_>, wanted: &Value) -> Self {
         Self {
             owner,
             manager: Some(entry.manager().to_owned()),
@@ -95,26 +95,26 @@ impl fmt::Display for Claim {
 struct Entry<'a>(&'a Value);
 
 impl<'a> Entry<'a> {
-    fn text(&self, name: &str) -> &'a str {
+    fn text(self, name: &str) -> &'a str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    fn manager(&self) -> &'a str {
+    fn manager(self) -> &'a str {
         self.text("manager")
     }
 
-    fn tree(&self) -> &'a Value {
+    fn tree(self) -> &'a Value {
         self.0.get("fieldsV1").unwrap_or(&Value::Null)
     }
 
-    fn is_ours(&self) -> bool {
+    fn is_ours(self) -> bool {
         self.manager() == FIELD_MANAGER
             && self.text("operation") == "Apply"
             && self.text("subresource").is_empty()
     }
 
     /// What people call the tool behind it, if that puts back what it applies.
-    fn reconciler(&self) -> Option<&'static str> {
+    fn reconciler(self) -> Option<&'static str> {
         reconciler(self.manager()).filter(|_| self.text("subresource") != "status")
     }
 }
@@ -130,7 +130,7 @@ fn entries(object: &Object) -> impl Iterator<Item = Entry<'_>> + Clone {
 
 /// Whether we have applied an object before, as far as its managers tell.
 pub(crate) fn is_applied_by_us(there: &Object) -> bool {
-    entries(there).any(|entry| entry.is_ours())
+    entries(there).any(Entry::is_ours)
 }
 
 /// The claim of another reconciler to what we apply, if there is one.
@@ -144,7 +144,7 @@ pub(crate) fn claim(wanted: &Object, there: &Object) -> Option<Claim> {
         if is_handed_over(wanted, tool) {
             return None;
         }
-        let claim = Claim::by(named(tool, there), &entry, wanted.value());
+        let claim = Claim::by(named(tool, there), entry, wanted.value());
         let shared =
             wanted.kind() == "Namespace" && !ours().iter().any(|path| holds(entry.tree(), path));
         (!claim.fields.is_empty() && !shared).then_some(claim)
@@ -158,12 +158,12 @@ pub(crate) fn owner(wanted: &Object, there: &Object) -> Claim {
     let labelled = tool_by_labels(wanted, there);
     let most = others.max_by_key(|entry| held(wanted.value(), entry.tree()).len());
     match (tool, labelled, most) {
-        (Some((tool, entry)), ..) => Claim::by(named(tool, there), &entry, wanted.value()),
-        (None, Some(owner), Some(entry)) => Claim::by(owner, &entry, wanted.value()),
+        (Some((tool, entry)), ..) => Claim::by(named(tool, there), entry, wanted.value()),
+        (None, Some(owner), Some(entry)) => Claim::by(owner, entry, wanted.value()),
         (None, Some(owner), None) => Claim::of(owner),
         (None, None, Some(entry)) if !entry.manager().is_empty() => {
             let owner = format!("whoever uses {}", entry.manager());
-            Claim::by(owner, &entry, wanted.value())
+            Claim::by(owner, entry, wanted.value())
         }
         _ => Claim::of("someone unknown"),
     }
@@ -176,7 +176,7 @@ pub(crate) fn drift(wanted: &Object, there: &Object) -> Option<String> {
     }
     let missing = missing(wanted, there);
     let others: Vec<Entry<'_>> = entries(there).filter(|entry| !entry.is_ours()).collect();
-    let holder = |path: &Path<'_>| others.iter().find(|entry| holds(entry.tree(), path));
+    let holder = |path: &Path<'_>| others.iter().copied().find(|entry| holds(entry.tree(), path));
     let changed: Vec<&Path<'_>> =
         missing.iter().filter(|path| !stays(wanted, path, holder(path))).collect();
     let first = changed.first()?;
@@ -196,7 +196,7 @@ pub(crate) fn yielding(wanted: &Object, there: &Object) -> Object {
     let mut value = wanted.value().clone();
     for path in missing(wanted, there) {
         let holder = entries(there).filter(|e| !e.is_ours()).find(|e| holds(e.tree(), &path));
-        if stays(wanted, &path, holder.as_ref()) {
+        if stays(wanted, &path, holder) {
             path.remove_from(&mut value);
         }
     }
@@ -205,12 +205,12 @@ pub(crate) fn yielding(wanted: &Object, there: &Object) -> Object {
 
 /// The fields that we apply and no longer hold.
 fn missing<'a>(wanted: &'a Object, there: &Object) -> Vec<Path<'a>> {
-    let trees: Vec<&Value> = entries(there).filter(Entry::is_ours).map(|e| e.tree()).collect();
+    let trees: Vec<&Value> = entries(there).filter(|e| e.is_ours()).map(Entry::tree).collect();
     lost(wanted.value(), &trees)
 }
 
 /// Whether what another has made of a field stays as it is.
-fn stays(wanted: &Object, path: &Path<'_>, holder: Option<&Entry<'_>>) -> bool {
+fn stays(wanted: &Object, path: &Path<'_>, holder: Option<Entry<'_>>) -> bool {
     let Some(holder) = holder else { return false };
     let scaled = path.last() == "replicas" && holder.manager() == "kube-controller-manager";
     let flux = holder.reconciler().is_some_and(|tool| is_handed_over(wanted, tool));

@@ -87,14 +87,11 @@ impl Ledger {
         for (_, objects) in ranks.into_iter().rev() {
             let mut going = Vec::new();
             for object in &objects {
-                match in_use(client, mark, object).await? {
-                    Some(why) => {
-                        cx.notice(format!("{} is no longer wanted but stays: {why}", object.id()))
-                    }
-                    None => {
-                        client.delete(&object.id()).await?;
-                        going.push(object.id());
-                    }
+                if let Some(why) = in_use(client, mark, object).await? {
+                    cx.notice(format!("{} is no longer wanted but stays: {why}", object.id()));
+                } else {
+                    client.delete(&object.id()).await?;
+                    going.push(object.id());
                 }
             }
             // What others stand on goes only after them.

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 
 /// A manager's entry.
-fn entry(manager: &str, operation: &str, tree: Value) -> Value {
+fn entry(manager: &str, operation: &str, tree: impl Into<Value>) -> Value {
+    let tree: Value = tree.into();
     json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
         "time": "2026-11-16T10:00:00Z", "fieldsV1": tree})
 }

@@ -295,7 +295,10 @@ async fn a_place_that_was_being_begun_anew_when_nobody_waited_any_more_is_not_lo
         changed = follow.changed() => panic!("the new watch hangs: {changed:?}"),
         _ = short() => {}
     }
-    script.lock().unwrap().0.extend([list(&["y"], "7"), (200, json!({"type": "ADDED", "object": pod("y")}).to_string() + "\n")]);
+    script.lock().unwrap().0.extend([
+        list(&["y"], "7"),
+        (200, json!({"type": "ADDED", "object": pod("y")}).to_string() + "\n"),
+    ]);
     follow.changed().await.unwrap();
     let names: Vec<&str> = follow.objects().keys().map(|id| id.name.as_str()).collect();
     assert_eq!(names, ["y"]);
