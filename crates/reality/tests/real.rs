@@ -20,6 +20,8 @@ mod contract;
 mod documents;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
+#[path = "real/ownership.rs"]
+mod ownership;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]
