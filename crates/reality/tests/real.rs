@@ -24,10 +24,10 @@ mod documents;
 mod flux;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
-#[path = "real/ownership.rs"]
-mod ownership;
 #[path = "real/metallb.rs"]
 mod metallb;
+#[path = "real/ownership.rs"]
+mod ownership;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]

@@ -73,7 +73,7 @@ impl Bench {
 
     async fn merge(&self, path: &str, manager: &str, body: &Value) {
         let path = format!("{path}?fieldManager={manager}");
-        self.raw.merge(&path, body).await.unwrap().expect_success();
+        self.raw.merge(&path, body).await.unwrap().must_succeed();
     }
 
     /// The wanted object of a kind, with one more label.
@@ -171,7 +171,7 @@ async fn reconcilers(bench: &Bench) {
     });
     let path =
         "/api/v1/namespaces/garden/services/web?fieldManager=kustomize-controller&force=true";
-    bench.raw.apply(path, &theirs).await.unwrap().expect_success();
+    bench.raw.apply(path, &theirs).await.unwrap().must_succeed();
     assert_eq!(
         bench.told().await,
         [
@@ -185,7 +185,7 @@ async fn reconcilers(bench: &Bench) {
 
     let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "garden"}, "data": {"a": "1"}});
     let path = "/api/v1/namespaces/garden/configmaps?fieldManager=kubectl-create";
-    bench.raw.post(path, &foreign).await.unwrap().expect_success();
+    bench.raw.post(path, &foreign).await.unwrap().must_succeed();
     let ours = marked(
         "ours",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: garden}\ndata: {a: \"2\"}\n",
