@@ -97,6 +97,7 @@ pub(crate) fn world_without_roots() -> World {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         roots: Arc::default(),
+        cache: None,
     }
 }
 

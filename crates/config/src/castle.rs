@@ -67,7 +67,7 @@ fn lock(sources: &Sources, findings: &mut Findings) -> Option<Lock> {
                 Finding::error("C1001", "castle.lock can not be used")
                     .note(reason)
                     .note("it pins what the castle is made from, so nothing is guessed over it")
-                    .help("take it from version control again; or remove it, and `castle lock --images` makes a new one"),
+                    .help("take it from version control again; or remove it, and `castle lock` makes a new one"),
             );
             None
         }

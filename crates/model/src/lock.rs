@@ -87,6 +87,12 @@ struct Header {
 }
 
 impl Lock {
+    /// Whether nothing is pinned, as without a lock.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.manifests.is_empty()
+    }
+
     /// Reads the text of a `castle.lock`.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ pub(crate) fn outside() -> World {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         roots: Arc::new(Vec::new()),
+        cache: None,
     }
 }
 
