@@ -2,8 +2,8 @@
 
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, GitopsSpec, LayerOwner, MachinesSpec, NetworkingSpec, PlatformSpec, ProxmoxSpec,
-    Role, SecretRef, StorageSpec, TokenSpec, Trust, Version,
+    DownloadsSpec, EngineSpec, GitopsSpec, LayerOwner, MachinesSpec, NetworkingSpec, PlatformSpec,
+    ProxmoxSpec, Role, SecretRef, StorageSpec, TokenSpec, Trust, Version,
 };
 use castle_model::{Lock, Spec};
 
@@ -49,6 +49,7 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         storage,
         gitops: gitops(castle.block("gitops"))?,
         layers,
+        downloads: DownloadsSpec::default(),
         deadlines,
         lock: lock?,
     };

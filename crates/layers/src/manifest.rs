@@ -124,7 +124,8 @@ impl ManifestStep {
                     objects.extend(parse(file, text).map_err(refuse)?);
                 }
                 if let Some(wanted) = &layer.url {
-                    let manifest = castle_artefact::read_url(&self.cluster.world, wanted)
+                    let Cluster { world, spec, .. } = &*self.cluster;
+                    let manifest = castle_artefact::read_url(world, spec, wanted)
                         .await
                         .map_err(|error| error.failure(&what))?;
                     let text = String::from_utf8_lossy(&manifest.bytes);

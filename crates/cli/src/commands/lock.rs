@@ -98,7 +98,7 @@ async fn read(
     if args.wants_manifests() {
         for component in installed(spec) {
             let source = component.offered(spec);
-            let pin = manifest(world, &source, settings).await?;
+            let pin = manifest(world, spec, &source, settings).await?;
             found.manifests.insert(component.name.to_owned(), pin);
         }
     }
@@ -115,6 +115,7 @@ async fn read(
 
 async fn manifest(
     world: &World,
+    spec: &Spec,
     source: &ManifestSource,
     settings: &Settings,
 ) -> Result<ManifestPin, Problem> {
@@ -122,7 +123,8 @@ async fn manifest(
     let mut pauses = PAUSES.into_iter();
     loop {
         let mut bar = Bar::new(&name, settings);
-        let fetched = fetch(world, &source.url, &mut |done, total| bar.show(done, total)).await;
+        let mut told = |done, total| bar.show(done, total);
+        let fetched = fetch(world, &spec.downloads, &source.url, &mut told).await;
         drop(bar);
         match fetched {
             Ok(manifest) => return Ok(manifest.pin(source)),

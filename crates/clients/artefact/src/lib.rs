@@ -3,10 +3,12 @@
 //! [`schematic`] says which image is wanted and knows its id before anybody is asked; [`factory`] registers it;
 //! [`catalogue`] has the releases that castle installs; [`manifest`] reads them, held against `castle.lock`.
 
+mod cache;
 pub mod catalogue;
 mod download;
 pub mod factory;
 pub mod manifest;
+mod place;
 mod redirect;
 pub mod schematic;
 
@@ -16,6 +18,8 @@ pub use factory::Factory;
 pub use manifest::{Manifest, fetch, pinned, read, read_url};
 pub use schematic::Schematic;
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use castle_model::{Class, Failure};
@@ -35,6 +39,23 @@ pub enum ArtefactError {
         /// Why not.
         #[source]
         source: OpenError,
+    },
+    /// Nothing can be read there.
+    #[error("`{url}` can not be read: {why}")]
+    Address {
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A file can not be read.
+    #[error("{} can not be read", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
     },
     /// There is no answer.
     #[error("no answer from {url}")]
@@ -153,6 +174,7 @@ impl ArtefactError {
     pub fn class(&self) -> Class {
         match self {
             Self::Open { .. }
+            | Self::Address { .. }
             | Self::Extension(_)
             | Self::Scalar(_)
             | Self::Redirect { .. }
@@ -161,6 +183,11 @@ impl ArtefactError {
             | Self::Encoded { .. }
             | Self::NotPinned { .. }
             | Self::PinnedOther { .. } => Class::Invalid,
+            Self::File { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => Class::Gone,
+                io::ErrorKind::PermissionDenied => Class::Denied,
+                _ => Class::Invalid,
+            },
             Self::Call { source, .. } => source.class(),
             Self::Answer { status, .. } => match status {
                 401..=403 => Class::Denied,
@@ -180,7 +207,9 @@ impl ArtefactError {
         match self {
             Self::Call { source, .. } => source.failure(what),
             Self::Answer { status: 404, .. } => Failure::new(self.class(), what, self.to_string())
-                .hint("compare the version with those that are published"),
+                .hint("compare the version with those that are published; a mirror has it only if somebody put it there"),
+            Self::File { .. } => Failure::new(self.class(), what, chain(self))
+                .hint("put the file there, readable for you; nothing of it was used"),
             Self::OtherId { .. } => Failure::new(self.class(), what, self.to_string()).hint(
                 "the factory's rules have changed: this castle needs a newer version of castle",
             ),

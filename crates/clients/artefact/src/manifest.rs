@@ -5,14 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use castle_model::Spec;
 use castle_model::lock::{Lock, ManifestPin};
-use castle_model::spec::UrlManifest;
+use castle_model::spec::{DownloadsSpec, UrlManifest};
 use castle_wire::World;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
-use crate::ArtefactError;
 use crate::catalogue::ManifestSource;
 use crate::download::{Download, Progress, Sink};
+use crate::place::{self, Place};
+use crate::{ArtefactError, cache};
 
 /// How large a manifest may be; the largest, Longhorn's and External Secrets', are under 2 MiB.
 const LIMIT: u64 = 8 * 1024 * 1024;
@@ -94,23 +95,33 @@ pub async fn read(
     source: &ManifestSource,
 ) -> Result<Manifest, ArtefactError> {
     let pin = pinned(&spec.lock, source)?.map(|pin| pin.sha256.as_str());
-    by_content(world, &source.url, pin).await
+    by_content(world, &spec.downloads, &source.url, pin).await
 }
 
 /// Reads a manifest that a castle file names with its content.
 ///
 /// # Errors
 /// If it can not be had, or has other content.
-pub async fn read_url(world: &World, wanted: &UrlManifest) -> Result<Manifest, ArtefactError> {
-    by_content(world, &wanted.url, Some(&wanted.sha256)).await
+pub async fn read_url(
+    world: &World,
+    spec: &Spec,
+    wanted: &UrlManifest,
+) -> Result<Manifest, ArtefactError> {
+    by_content(world, &spec.downloads, &wanted.url, Some(&wanted.sha256)).await
 }
 
+/// Takes what is pinned from the cache; else fetches it, compares it and keeps it there.
 async fn by_content(
     world: &World,
+    downloads: &DownloadsSpec,
     url: &str,
     sha256: Option<&str>,
 ) -> Result<Manifest, ArtefactError> {
-    let manifest = fetch(world, url, &mut |_, _| {}).await?;
+    let kept = |sha256| cache::get(world.cache.as_deref()?, sha256, LIMIT);
+    if let Some(bytes) = sha256.and_then(kept) {
+        return Ok(Manifest::new(bytes));
+    }
+    let manifest = fetch(world, downloads, url, &mut |_, _| {}).await?;
     match sha256 {
         Some(sha256) if manifest.sha256 != sha256 => Err(ArtefactError::OtherContent {
             url: url.to_owned(),
@@ -121,21 +132,31 @@ async fn by_content(
     }
 }
 
-/// Fetches a manifest by its https address, of 8 MiB at most, and compares it with nothing.
+/// Fetches a manifest, of 8 MiB at most, and compares it with nothing. It is kept for whoever pins its content.
 ///
 /// # Errors
-/// If the server does not answer or refuses, or what it sends is too large.
+/// If it can not be had, or is too large.
 pub async fn fetch(
     world: &World,
+    downloads: &DownloadsSpec,
     url: &str,
     progress: Progress<'_>,
 ) -> Result<Manifest, ArtefactError> {
-    let mut buffer = Buffer(Vec::new());
-    let fetched = Download::new(world, url, LIMIT).run(&mut buffer, progress);
-    match timeout(DEADLINE, fetched).await {
-        Ok(done) => done.map(|_| Manifest::new(buffer.0)),
-        Err(_) => Err(ArtefactError::Late { url: url.to_owned(), after: DEADLINE }),
+    let manifest = match Place::of(downloads, url)? {
+        Place::File(path) => Manifest::new(place::read(&path, LIMIT)?),
+        Place::Web(url) => {
+            let mut buffer = Buffer(Vec::new());
+            let fetched = Download::new(world, &url, LIMIT).run(&mut buffer, progress);
+            match timeout(DEADLINE, fetched).await {
+                Ok(done) => done.map(|_| Manifest::new(buffer.0))?,
+                Err(_) => return Err(ArtefactError::Late { url, after: DEADLINE }),
+            }
+        }
+    };
+    if let Some(folder) = &world.cache {
+        cache::put(folder, &manifest.sha256, &manifest.bytes);
     }
+    Ok(manifest)
 }
 
 #[cfg(test)]

@@ -283,7 +283,8 @@ async fn the_sources_hold_what_the_layers_above_will_ask_for() {
         assert_eq!(manifest.sha256.len(), 64);
     }
     let nobody = "https://github.com/nobody/nothing.yaml";
-    let missing = castle_artefact::fetch(&world, nobody, &mut |_, _| {}).await;
+    let missing =
+        castle_artefact::fetch(&world, &bench.spec.downloads, nobody, &mut |_, _| {}).await;
     assert_eq!(missing.unwrap_err().class(), Class::Gone);
 
     let gitops = &bench.spec.gitops;
