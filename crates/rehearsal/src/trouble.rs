@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+pub use crate::sources::file::{Download, SourcesTrouble};
 pub use crate::talos::TalosTrouble;
 
 /// Something that goes wrong, by the part that suffers it.
@@ -18,6 +19,14 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
+    /// With downloads.
+    Sources(SourcesTrouble),
+}
+
+impl From<SourcesTrouble> for Trouble {
+    fn from(trouble: SourcesTrouble) -> Self {
+        Self::Sources(trouble)
+    }
 }
 
 impl From<InfisicalTrouble> for Trouble {

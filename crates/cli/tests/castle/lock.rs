@@ -140,3 +140,29 @@ fn a_lock_that_is_damaged_is_a_finding_and_never_rehearsed() {
     let own = fs::read_to_string(castle.folder().join("castle.lock")).unwrap();
     assert_eq!(own, "{\"format\": 1,", "the images of a rehearsal are not those of the world");
 }
+
+#[test]
+fn layers_by_address_are_rehearsed_with_stand_ins_and_files_by_their_content() {
+    let castle = Context::new();
+    castle.write(
+        "site/a.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n",
+    );
+    let file = castle.folder().join("site/a.yaml");
+    let text = |sha256: &str| {
+        let layers = format!(
+            "downloads {{\n mirror = \"file:///nowhere\"\n }}\n\
+             layer \"far\" {{\n url = \"https://charts.lan/x.yaml\"\n sha256 = \"{}\"\n }}\n\
+             layer \"near\" {{\n url = \"file://{}\"\n sha256 = \"{sha256}\"\n }}\n  deadlines {{",
+            "ab".repeat(32),
+            file.display()
+        );
+        example("blue").replacen("deadlines {", &layers, 1)
+    };
+    castle.write("castle.hcl", &text(&"cd".repeat(32)));
+    let said = castle.run(&["rehearse", "up"]).ends(1);
+    assert!(said.out.contains(&format!("pinned is {}", "cd".repeat(32))), "{}", said.out);
+    let found = said.out.split("has the sha256 ").nth(1).unwrap()[..64].to_owned();
+    castle.write("castle.hcl", &text(&found));
+    castle.run(&["rehearse", "up"]).ends(0);
+}

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 
 use castle_model::Class;
-use castle_wire::{Rest, Verify, World};
+use castle_wire::{CallError, Rest, Verify, World};
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
@@ -95,8 +95,10 @@ impl<'a> Download<'a> {
             if let Some(wrong) = wrong {
                 return Err(wrong);
             }
-            let url = self.url.to_owned();
-            let reply = reply.map_err(|source| ArtefactError::Call { url, source })?;
+            let reply = reply.map_err(|source| match source {
+                CallError::Broken { .. } if self.done > 0 => self.cut_short(),
+                source => ArtefactError::Call { url: self.url.to_owned(), source },
+            })?;
             if reply.status.is_success() {
                 return self.end();
             }
@@ -171,7 +173,7 @@ impl<'a> Download<'a> {
 
     fn cut_short(&self) -> ArtefactError {
         let (url, size) = (self.url.to_owned(), self.done);
-        ArtefactError::BrokenOff { url, promised: self.total.unwrap_or_default(), size }
+        ArtefactError::BrokenOff { url, promised: self.total, size }
     }
 
     fn within(&self, size: u64) -> Result<(), ArtefactError> {

@@ -108,7 +108,7 @@ impl Factory {
         let (place, promised) = self.located(&url).await?;
         let mut hash = Hash(Sha256::new());
         let size = Download::new(&self.world, &place, LIMIT).run(&mut hash, progress).await?;
-        if let Some(promised) = promised.filter(|promised| *promised != size) {
+        if promised.is_some_and(|promised| promised != size) {
             return Err(ArtefactError::BrokenOff { url, promised, size });
         }
         Ok(ImagePin { sha256: hex::encode(hash.0.finalize()), size })

@@ -85,12 +85,12 @@ pub enum ArtefactError {
         why: String,
     },
     /// What was sent is not all of it.
-    #[error("{url} broke off after {size} of {promised} bytes")]
+    #[error("{url} broke off after {size} bytes{}", of(*.promised))]
     BrokenOff {
         /// The address.
         url: String,
-        /// How long it is.
-        promised: u64,
+        /// How long it is, if that was told.
+        promised: Option<u64>,
         /// How much came.
         size: u64,
     },
@@ -162,6 +162,10 @@ pub enum ArtefactError {
         /// Its.
         given: String,
     },
+}
+
+fn of(promised: Option<u64>) -> String {
+    promised.map_or(String::new(), |promised| format!(" of {promised}"))
 }
 
 fn said(text: &str) -> String {
