@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
+pub use crate::kubernetes::KubernetesTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub use crate::sources::file::{Download, SourcesTrouble};
 pub use crate::talos::TalosTrouble;
@@ -19,6 +20,7 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
+<<<<<<< HEAD
     /// With downloads.
     Sources(SourcesTrouble),
 }
@@ -26,6 +28,15 @@ pub enum Trouble {
 impl From<SourcesTrouble> for Trouble {
     fn from(trouble: SourcesTrouble) -> Self {
         Self::Sources(trouble)
+=======
+    /// In the cluster.
+    Kubernetes(KubernetesTrouble),
+}
+
+impl From<KubernetesTrouble> for Trouble {
+    fn from(trouble: KubernetesTrouble) -> Self {
+        Self::Kubernetes(trouble)
+>>>>>>> main
     }
 }
 
