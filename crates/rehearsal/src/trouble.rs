@@ -20,15 +20,8 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
-<<<<<<< HEAD
     /// With downloads.
     Sources(SourcesTrouble),
-}
-
-impl From<SourcesTrouble> for Trouble {
-    fn from(trouble: SourcesTrouble) -> Self {
-        Self::Sources(trouble)
-=======
     /// In the cluster.
     Kubernetes(KubernetesTrouble),
 }
@@ -36,7 +29,12 @@ impl From<SourcesTrouble> for Trouble {
 impl From<KubernetesTrouble> for Trouble {
     fn from(trouble: KubernetesTrouble) -> Self {
         Self::Kubernetes(trouble)
->>>>>>> main
+    }
+}
+
+impl From<SourcesTrouble> for Trouble {
+    fn from(trouble: SourcesTrouble) -> Self {
+        Self::Sources(trouble)
     }
 }
 
