@@ -10,6 +10,7 @@ use castle_wire::World;
 
 use crate::release::{Release, step};
 
+mod overlay;
 pub(crate) mod store;
 
 /// The namespace that the release brings.
@@ -18,7 +19,7 @@ pub(crate) const NAMESPACE: &str = "external-secrets";
 pub(crate) const STORE: &str = "infisical";
 
 pub(crate) const RELEASE: Release =
-    Release { component: "external-secrets", overlay: |_, _| {}, makes: &[] };
+    Release { component: "external-secrets", overlay: overlay::overlay, makes: &[] };
 
 /// The step that installs the operator.
 #[must_use]
@@ -47,7 +48,8 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(operator_id(), "External Secrets", "operator")
             .needs([ids::access()])
             .weight(16_000)
-            .contained("the VMs"),
+            .contained("the VMs")
+            .notes(RELEASE.notes(spec)),
     ];
     if has_store(spec) {
         steps.push(

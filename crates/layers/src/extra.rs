@@ -41,7 +41,7 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
         let step = ManifestStep {
             cluster: cluster.clone(),
             source: Source::Files(layer.clone()),
-            overlay: |_, _| {},
+            overlay: |_| Vec::new(),
             makes: &[],
         };
         graph.add(decl, step);

@@ -9,6 +9,7 @@ pub mod gitops;
 mod manifest;
 pub mod networking;
 mod objects;
+mod overlay;
 mod release;
 pub mod secrets;
 pub mod storage;

@@ -20,6 +20,7 @@ use futures::future::try_join_all;
 use serde_json::Value;
 
 use crate::objects::held_up;
+use crate::overlay::{Adjustment, adjust};
 
 /// The objects of a set, kept for the rest of the run.
 const WANTED: Key<Wanted> = Key::new("manifest/objects");
@@ -71,8 +72,8 @@ impl Wanted {
 pub(crate) struct ManifestStep {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) source: Source,
-    /// Adjusts the objects to the castle file.
-    pub(crate) overlay: fn(&Spec, &mut Value),
+    /// How the castle file changes the objects.
+    pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// What the set makes by itself once it runs, and which must be ready too.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -125,9 +126,7 @@ impl ManifestStep {
             }
         }
         let mut values: Vec<Value> = objects.into_iter().map(Object::into_value).collect();
-        for value in &mut values {
-            (self.overlay)(&self.cluster.spec, value);
-        }
+        adjust(&self.name(), &(self.overlay)(&self.cluster.spec), &mut values)?;
         Ok(values)
     }
 

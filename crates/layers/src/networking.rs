@@ -10,9 +10,14 @@ use castle_wire::World;
 
 use crate::release::{Release, step};
 
+mod overlay;
 mod pool;
 
-const RELEASE: Release = Release { component: "metallb", overlay: |_, _| {}, makes: &[] };
+/// The namespace that the release brings.
+pub(crate) const NAMESPACE: &str = "metallb-system";
+
+pub(crate) const RELEASE: Release =
+    Release { component: "metallb", overlay: overlay::overlay, makes: &[] };
 
 /// The step that installs MetalLB.
 #[must_use]
@@ -36,7 +41,8 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(metallb_id(), "MetalLB", "metallb")
             .needs([ids::access()])
             .weight(15_000)
-            .contained("the VMs"),
+            .contained("the VMs")
+            .notes(RELEASE.notes(spec)),
         StepDecl::new(pool_id(), format!("address pool {}", spec.network.pool), "pool")
             .needs([metallb_id()])
             .weight(6_000)

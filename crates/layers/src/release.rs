@@ -4,17 +4,24 @@ use std::sync::Arc;
 
 use castle_model::Spec;
 use castle_platforms::cluster::Cluster;
-use serde_json::Value;
 
 use crate::manifest::{ManifestStep, Source};
+use crate::overlay::Adjustment;
 
 /// One release.
 pub(crate) struct Release {
     pub(crate) component: &'static str,
-    /// Adjusts its objects to the castle file.
-    pub(crate) overlay: fn(&Spec, &mut Value),
+    /// How the castle file changes its objects.
+    pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// Kind, namespace and name of the workloads that it makes by itself.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
+}
+
+impl Release {
+    /// What the castle file changes of it, in words for the plan.
+    pub(crate) fn notes(&self, spec: &Spec) -> Vec<String> {
+        (self.overlay)(spec).into_iter().map(|adjustment| adjustment.what).collect()
+    }
 }
 
 /// The step that installs a release.

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::spec::NodeSpec;
 use castle_model::{Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_wire::World;
-use serde_json::Value;
 
 use crate::release::{Release, step};
 
+mod overlay;
 pub(crate) mod volume;
 
 /// The namespace that the release brings.
@@ -19,7 +18,7 @@ pub(crate) const NAMESPACE: &str = "longhorn-system";
 
 pub(crate) const RELEASE: Release = Release {
     component: "longhorn",
-    overlay,
+    overlay: overlay::overlay,
     makes: &[
         ("Deployment", NAMESPACE, "csi-attacher"),
         ("Deployment", NAMESPACE, "csi-provisioner"),
@@ -51,7 +50,8 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(longhorn_id(), "Longhorn", "longhorn")
             .needs([ids::access()])
             .weight(80_000)
-            .contained("the VMs"),
+            .contained("the VMs")
+            .notes(RELEASE.notes(spec)),
         StepDecl::new(volume_id(), "probe volume", "volume")
             .needs([longhorn_id(), ids::nodes()])
             .weight(10_000)
@@ -68,34 +68,5 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
         } else {
             graph.add(decl, volume::Volume(cluster.clone()));
         }
-    }
-}
-
-/// The number of copies, and the disk that Talos mounts where a node has one for volumes.
-fn overlay(spec: &Spec, object: &mut Value) {
-    if object["kind"] != "ConfigMap" {
-        return;
-    }
-    match object["metadata"]["name"].as_str() {
-        Some("longhorn-storageclass") => {
-            if let Some(text) = object["data"]["storageclass.yaml"].as_str() {
-                let wanted = format!("numberOfReplicas: \"{}\"", spec.storage.replicas);
-                object["data"]["storageclass.yaml"] =
-                    text.replace("numberOfReplicas: \"3\"", &wanted).into();
-            }
-        }
-        Some("longhorn-default-setting") if spec.nodes.iter().any(NodeSpec::has_data_disk) => {
-            let text = object["data"]["default-setting.yaml"].as_str().unwrap_or_default();
-            if !text.contains("default-data-path:") {
-                let line = "default-data-path: /var/mnt/longhorn";
-                let whole = if text.is_empty() {
-                    line.to_owned()
-                } else {
-                    format!("{}\n{line}", text.trim_end())
-                };
-                object["data"]["default-setting.yaml"] = whole.into();
-            }
-        }
-        _ => {}
     }
 }

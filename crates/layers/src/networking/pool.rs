@@ -12,10 +12,10 @@ use castle_model::{Failure, Observed, Verb, Verdict};
 use castle_platforms::cluster::Cluster;
 use serde_json::json;
 
+use super::NAMESPACE;
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
 
-const NAMESPACE: &str = "metallb-system";
 const VERSION: &str = "metallb.io/v1beta1";
 const NAME: &str = "castle";
 
