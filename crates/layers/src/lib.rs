@@ -13,6 +13,8 @@ mod overlay;
 mod release;
 pub mod secrets;
 pub mod storage;
+mod trial;
+mod watched;
 
 use std::sync::Arc;
 

@@ -354,7 +354,7 @@ fn verdict(
 }
 
 /// The services behind the webhooks of a set, each once.
-fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
+pub(crate) fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
     wanted
         .iter()
         .filter(|object| object.kind().ends_with("WebhookConfiguration"))
@@ -367,7 +367,10 @@ fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
 }
 
 /// Whether every service behind a webhook of the set has a ready endpoint.
-fn hooks_served(services: &BTreeSet<(String, String)>, there: &Objects) -> Result<(), String> {
+pub(crate) fn hooks_served(
+    services: &BTreeSet<(String, String)>,
+    there: &Objects,
+) -> Result<(), String> {
     for (namespace, service) in services {
         let slices = there.values().filter(|object| {
             object.kind() == "EndpointSlice"

@@ -78,23 +78,17 @@ fn what_matches_nothing_is_an_error_that_names_the_setting_and_the_release() {
         objects.retain(|object| object["metadata"]["name"] != name);
         objects
     };
-    insta::assert_snapshot!(refused(&storage::RELEASE, &spec, without("longhorn-storageclass")), @r#"
-    adjust it 1.0.0: `replicas` of storage "longhorn" is for ConfigMap longhorn-storageclass, and the release has none
-    "#);
+    insta::assert_snapshot!(refused(&storage::RELEASE, &spec, without("longhorn-storageclass")), @r#"adjust it 1.0.0: `replicas` of storage "longhorn" is for ConfigMap longhorn-storageclass, and the release has none"#);
     let mut renamed = longhorn();
     renamed[2]["data"]["storageclass.yaml"] = json!("parameters: {}\n");
-    insta::assert_snapshot!(refused(&storage::RELEASE, &spec, renamed), @r#"
-    adjust it 1.0.0: `replicas` of storage "longhorn" found nothing to change in ConfigMap longhorn-storageclass of the release
-    "#);
+    insta::assert_snapshot!(refused(&storage::RELEASE, &spec, renamed), @r#"adjust it 1.0.0: `replicas` of storage "longhorn" found nothing to change in ConfigMap longhorn-storageclass of the release"#);
     spec.storage.patches = vec![ObjectPatch {
         kind: "Deployment".into(),
         name: Some("longhorn-ui".into()),
         origin: "castle.hcl:40".into(),
         text: "spec: {replicas: 1}".into(),
     }];
-    insta::assert_snapshot!(refused(&storage::RELEASE, &spec, longhorn()), @r#"
-    adjust it 1.0.0: the patch in castle.hcl:40 is for Deployment longhorn-ui, and the release has none
-    "#);
+    insta::assert_snapshot!(refused(&storage::RELEASE, &spec, longhorn()), @r#"adjust it 1.0.0: the patch in castle.hcl:40 is for Deployment longhorn-ui, and the release has none"#);
 }
 
 #[test]
