@@ -25,7 +25,7 @@ const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/v1";
 /// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
 const REQUEUE: &str = "--requeue-dependency=5s";
 
-const RELEASE: Release = Release { component: "flux", overlay, makes: &[] };
+pub(crate) const RELEASE: Release = Release { component: "flux", overlay, makes: &[] };
 
 /// The step that installs Flux.
 #[must_use]

@@ -24,6 +24,7 @@ pub use castle_infisical::Credentials;
 use castle_model::{Spec, StepDecl};
 use castle_wire::World;
 
+pub use release::adjusted;
 use secrets::source::Access;
 
 /// Every step of a castle, the platform's included.

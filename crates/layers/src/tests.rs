@@ -258,7 +258,7 @@ fn nodes_without_iscsi_are_named_by_the_storage_layer_alone() {
     assert_eq!(failures.len(), 1, "{failures:#?}");
     assert_eq!(
         failures[0],
-        "storage/longhorn: worker-01 runs without the extensions iscsi-tools (it has qemu-guest-agent, util-linux-tools)"
+        "storage/longhorn: worker-01 runs without the extensions iscsi-tools (it has qemu-guest-agent, schematic, util-linux-tools)"
     );
 }
 
