@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
+pub use crate::kubernetes::KubernetesTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub use crate::talos::TalosTrouble;
 
@@ -18,6 +19,14 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
+    /// In the cluster.
+    Kubernetes(KubernetesTrouble),
+}
+
+impl From<KubernetesTrouble> for Trouble {
+    fn from(trouble: KubernetesTrouble) -> Self {
+        Self::Kubernetes(trouble)
+    }
 }
 
 impl From<InfisicalTrouble> for Trouble {

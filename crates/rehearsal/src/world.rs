@@ -233,6 +233,10 @@ impl Datacenter {
                 self.infisical.suffer(trouble);
                 (Applied::Done, true, false, false)
             }
+            Input::Trouble(Trouble::Kubernetes(trouble)) => {
+                self.kubernetes.suffer(&turn, trouble);
+                (Applied::Done, true, false, false)
+            }
             Input::Rest => (Applied::Done, true, false, false),
             Input::Open { birth } => {
                 self.opens += 1;
