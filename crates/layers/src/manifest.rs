@@ -53,7 +53,7 @@ const WAY_OUT: &str = "One of the two has to let go: leave the layer out (`enabl
 /// Where the objects come from.
 pub(crate) enum Source {
     /// A release that castle knows.
-    Release(&'static ManifestSource),
+    Release(ManifestSource),
     /// The files of a layer of one's own.
     Files(ExtraLayer),
 }
@@ -119,15 +119,25 @@ impl ManifestStep {
         let mut objects = Vec::new();
         match &self.source {
             Source::Release(release) => {
-                let manifest = castle_artefact::fetch(&self.cluster.world, release.url)
+                let Cluster { world, spec, .. } = &*self.cluster;
+                let manifest = castle_artefact::read(world, spec, release)
                     .await
                     .map_err(|error| error.failure(&what))?;
                 let text = String::from_utf8_lossy(&manifest.bytes);
-                objects.extend(parse(release.url, &text).map_err(refuse)?);
+                objects.extend(parse(&release.url, &text).map_err(refuse)?);
             }
             Source::Files(layer) => {
-                let files = layer.manifests.iter();
-                let texts = files.map(|(file, text)| (file.as_str(), text.as_str()));
+                let mut texts: Vec<(&str, &str)> =
+                    layer.manifests.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+                let fetched;
+                if let Some(wanted) = &layer.url {
+                    let Cluster { world, spec, .. } = &*self.cluster;
+                    let manifest = castle_artefact::read_url(world, spec, wanted)
+                        .await
+                        .map_err(|error| error.failure(&what))?;
+                    fetched = String::from_utf8_lossy(&manifest.bytes).into_owned();
+                    texts.push((&wanted.url, &fetched));
+                }
                 objects.extend(parse_all(texts).map_err(refuse)?);
             }
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::infisical::InfisicalTrouble;
 pub use crate::kubernetes::KubernetesTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+pub use crate::sources::file::{Download, SourcesTrouble};
 pub use crate::talos::TalosTrouble;
 
 /// Something that goes wrong, by the part that suffers it.
@@ -21,11 +22,19 @@ pub enum Trouble {
     Infisical(InfisicalTrouble),
     /// In the cluster.
     Kubernetes(KubernetesTrouble),
+    /// With downloads.
+    Sources(SourcesTrouble),
 }
 
 impl From<KubernetesTrouble> for Trouble {
     fn from(trouble: KubernetesTrouble) -> Self {
         Self::Kubernetes(trouble)
+    }
+}
+
+impl From<SourcesTrouble> for Trouble {
+    fn from(trouble: SourcesTrouble) -> Self {
+        Self::Sources(trouble)
     }
 }
 
