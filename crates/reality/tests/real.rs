@@ -24,6 +24,8 @@ mod infisicalsdk;
 mod patches;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
+#[path = "real/releases.rs"]
+mod releases;
 #[path = "real/sops.rs"]
 mod sops;
 #[path = "real/talosctl.rs"]
