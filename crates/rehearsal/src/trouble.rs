@@ -5,7 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
+pub use crate::kubernetes::FluxTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+pub use crate::sources::git::GitTrouble;
 pub use crate::talos::TalosTrouble;
 
 /// Something that goes wrong, by the part that suffers it.
@@ -18,6 +20,22 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
+    /// At the Git host, or in a repository by others who push to it.
+    Git(GitTrouble),
+    /// With Flux.
+    Flux(FluxTrouble),
+}
+
+impl From<GitTrouble> for Trouble {
+    fn from(trouble: GitTrouble) -> Self {
+        Self::Git(trouble)
+    }
+}
+
+impl From<FluxTrouble> for Trouble {
+    fn from(trouble: FluxTrouble) -> Self {
+        Self::Flux(trouble)
+    }
 }
 
 impl From<InfisicalTrouble> for Trouble {
