@@ -121,7 +121,9 @@ impl Sources {
         credentials: Option<(&str, &str)>,
     ) -> Result<String, String> {
         if self.away {
-            return Err(format!("failed to checkout and determine revision: unable to list remote for '{url}': 503 Service Unavailable"));
+            return Err(format!(
+                "failed to checkout and determine revision: unable to list remote for '{url}': 503 Service Unavailable"
+            ));
         }
         git::head(&self.repositories, url, branch, credentials)
     }

@@ -66,7 +66,9 @@ impl Greeting {
             return Err(AdvertisementError::Service);
         }
         match first.1 {
-            Packet::Line(line) if trimmed(line) == b"version 2" => abilities(packets).map(Self::Two),
+            Packet::Line(line) if trimmed(line) == b"version 2" => {
+                abilities(packets).map(Self::Two)
+            }
             _ => Advertisement::listed(first, &mut packets)
                 .map(|(listed, abilities)| Self::Zero(listed, abilities)),
         }

@@ -135,11 +135,10 @@ impl GitError {
             Self::Call { source, .. } => source.class(),
             Self::Denied { .. } => Class::Denied,
             Self::NotFound { .. } | Self::Empty { .. } | Self::NoBranch { .. } => Class::Gone,
-            Self::Answer { status: 429 | 500..=599, .. } => Class::Transient,
             // A branch moves while one asks, and a connection can be cut within a pack.
-            Self::Fetch { .. } | Self::Pack { source: PackError::Torn | PackError::CheckSum, .. } => {
-                Class::Transient
-            }
+            Self::Answer { status: 429 | 500..=599, .. }
+            | Self::Fetch { .. }
+            | Self::Pack { source: PackError::Torn | PackError::CheckSum, .. } => Class::Transient,
             Self::Open { .. }
             | Self::Answer { .. }
             | Self::NotGit { .. }

@@ -35,7 +35,8 @@ pub(crate) fn ask_references() -> String {
 
 /// Asks for one commit without its past, in version 2.
 pub(crate) fn ask_commit(commit: &str, filter: bool) -> String {
-    let filter = if filter { line(&format!("filter blob:limit={LARGEST_FILE}")) } else { String::new() };
+    let filter =
+        if filter { line(&format!("filter blob:limit={LARGEST_FILE}")) } else { String::new() };
     [
         line("command=fetch"),
         line("agent=castle"),
@@ -154,7 +155,10 @@ mod tests {
         let late = [line("packfile"), band(1, "PA"), band(3, "out of memory\n")].concat();
         assert_eq!(pack(late.as_bytes()), told("out of memory"));
         assert_eq!(pack(b"0000"), Err(FetchError::NoPack));
-        assert_eq!(pack([line("packfile"), "0000".into()].concat().as_bytes()), Err(FetchError::NoPack));
+        assert_eq!(
+            pack([line("packfile"), "0000".into()].concat().as_bytes()),
+            Err(FetchError::NoPack)
+        );
         assert_eq!(pack(b"000"), Err(FetchError::Packet(PacketError::Torn)));
     }
 }

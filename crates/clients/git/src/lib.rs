@@ -100,8 +100,7 @@ impl Remote {
             Greeting::Zero(listed, abilities) => (listed, abilities, false),
             Greeting::Two(abilities) => {
                 let body = self.ask(fetch::ask_references()).await?;
-                let listed =
-                    Advertisement::read(&body).map_err(|source| self.not_git(source))?;
+                let listed = Advertisement::read(&body).map_err(|source| self.not_git(source))?;
                 (listed, abilities, true)
             }
         };
@@ -128,14 +127,22 @@ impl Remote {
         let packed = if head.two {
             fetch::pack(&self.ask(fetch::ask_commit(&head.commit, abilities.filter)).await?)
         } else {
-            fetch::pack_zero(&self.ask(fetch::ask_commit_zero(&head.commit, abilities.filter)).await?)
+            fetch::pack_zero(
+                &self.ask(fetch::ask_commit_zero(&head.commit, abilities.filter)).await?,
+            )
         };
         let packed =
             packed.map_err(|source| GitError::Fetch { url: url(), commit: commit(), source })?;
-        let objects = pack::unpack(&packed)
-            .map_err(|source| GitError::Pack { url: url(), commit: commit(), source })?;
-        Tree::read(&head.commit, &objects)
-            .map_err(|source| GitError::Tree { url: url(), commit: commit(), source })
+        let objects = pack::unpack(&packed).map_err(|source| GitError::Pack {
+            url: url(),
+            commit: commit(),
+            source,
+        })?;
+        Tree::read(&head.commit, &objects).map_err(|source| GitError::Tree {
+            url: url(),
+            commit: commit(),
+            source,
+        })
     }
 
     /// Puts a question of the protocol.

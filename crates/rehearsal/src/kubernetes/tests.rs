@@ -27,7 +27,9 @@ impl Outside {
             )
         };
         let text = |name: &str| {
-            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n")
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n"
+            )
         };
         let files = [
             ("clusters/blue/apps.yaml", unit("apps", "  dependsOn: [{name: core}]\n")),

@@ -181,7 +181,11 @@ async fn castle_reads_the_files_that_are_pushed() {
         ("large.txt".to_owned(), Some("0123456789abcdef".repeat(20_000))),
         (format!("{path}/apps.yaml"), None),
     ];
-    host.cause(git::GitTrouble::Push { url: url.clone(), branch: "main".into(), files: files.into() });
+    host.cause(git::GitTrouble::Push {
+        url: url.clone(),
+        branch: "main".into(),
+        files: files.into(),
+    });
     let tree = read(&host, "main").await.unwrap();
     assert_ne!(tree.commit(), first);
     let Some(castle_git::Entry::File(large)) = tree.entry("large.txt") else { panic!() };

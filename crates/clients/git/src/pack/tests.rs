@@ -55,8 +55,14 @@ fn objects_have_the_names_that_git_gives_them() {
         assert_eq!(objects.len(), 8);
         let tree = Tree::read(COMMIT, &objects).unwrap();
         let paths: Vec<&str> = tree.below("").map(|(path, _)| path).collect();
-        let expected =
-            ["apps", "apps/a.yaml", "apps/b.yaml", "clusters", "clusters/blue", "clusters/blue/c.yaml"];
+        let expected = [
+            "apps",
+            "apps/a.yaml",
+            "apps/b.yaml",
+            "clusters",
+            "clusters/blue",
+            "clusters/blue/c.yaml",
+        ];
         assert_eq!(paths, expected);
         let Some(Entry::File(text)) = tree.entry("clusters/blue/c.yaml") else { panic!() };
         let text = std::str::from_utf8(text).unwrap();
@@ -85,7 +91,8 @@ fn a_spoiled_pack_is_refused() {
 #[test]
 fn sizes_are_limited_before_anything_is_unpacked() {
     // A file that claims to be 4 GiB.
-    let claim = [b"PACK\0\0\0\x02\0\0\0\x01".as_slice(), &[0xbf, 0xff, 0xff, 0xff, 0x7f, 0x78, 0x9c]];
+    let claim =
+        [b"PACK\0\0\0\x02\0\0\0\x01".as_slice(), &[0xbf, 0xff, 0xff, 0xff, 0x7f, 0x78, 0x9c]];
     let told = unpack(&summed(claim.concat()));
     assert_eq!(told, Err(PackError::TooLarge { what: "an object of it" }));
     // A change that claims to grow ten bytes to 64 MiB.
@@ -109,12 +116,12 @@ fn changes_take_pieces_of_what_they_change() {
     assert_eq!(apply(&[10, 4, 0x91, 3, 2, 2, b'a', b'b']), Ok(b"34ab".to_vec()));
     assert_eq!(apply(&[10, 10, 0x90, 10]), Ok(b"0123456789".to_vec()));
     for bad in [
-        &[9_u8, 2, 0x90, 2][..],   // another size of what is changed
-        &[10, 3, 0x90, 2],         // another size of the result
-        &[10, 1, 0x90, 2],         // more than the result holds
-        &[10, 4, 0x91, 8, 4],      // beyond the end
-        &[10, 2, 0],               // the code that means nothing
-        &[10, 2, 2, b'a'],         // torn
+        &[9_u8, 2, 0x90, 2][..], // another size of what is changed
+        &[10, 3, 0x90, 2],       // another size of the result
+        &[10, 1, 0x90, 2],       // more than the result holds
+        &[10, 4, 0x91, 8, 4],    // beyond the end
+        &[10, 2, 0],             // the code that means nothing
+        &[10, 2, 2, b'a'],       // torn
         &[10],
         &[],
     ] {

@@ -56,7 +56,8 @@ impl Kubernetes {
         let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
         let name = text(&object["metadata"]["name"]);
         let failed = |namespace: &str, why: String| {
-            let place = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+            let place =
+                if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
             ("ReconciliationFailed", format!("{kind}/{place} dry-run failed: {why}"))
         };
         let known = kinds::all(&self.store)
@@ -137,6 +138,7 @@ impl Kubernetes {
 
 fn path(resource: &Resource, namespace: &str, name: &str) -> String {
     let root = if resource.group.is_empty() { "/api" } else { "/apis" };
-    let within = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
+    let within =
+        if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
     format!("{root}/{}/{within}{}/{name}", resource.api_version(), resource.plural)
 }

@@ -13,10 +13,7 @@ const DEEPEST: u8 = 16;
 type Files = BTreeMap<String, String>;
 
 /// The texts that a folder stands for: those that its `kustomization.yaml` names, else all YAML below it.
-pub(super) fn texts<'a>(
-    files: &'a Files,
-    path: &str,
-) -> Result<Vec<(&'a str, &'a str)>, Held> {
+pub(super) fn texts<'a>(files: &'a Files, path: &str) -> Result<Vec<(&'a str, &'a str)>, Held> {
     let folder = clean(path);
     if files.contains_key(&folder) {
         return Err(("BuildFailed", format!("open {folder}/kustomization.yaml: not a directory")));
@@ -100,8 +97,11 @@ fn below<'a>(
     for (path, text) in files.iter().filter(|(path, _)| path.starts_with(&within)) {
         match path[within.len()..].split_once('/') {
             Some((inner, _)) => folders.push(format!("{within}{inner}")),
-            None if path.ends_with(".yaml") || path.ends_with(".yml") => found.push((path, text)),
-            None => {}
+            None => {
+                if matches!(path.rsplit_once('.'), Some((_, "yaml" | "yml"))) {
+                    found.push((path, text));
+                }
+            }
         }
     }
     folders.dedup();
@@ -143,10 +143,8 @@ fn substituted(text: &str, values: &BTreeMap<String, String>) -> String {
             rest = after;
             continue;
         };
-        let (name, otherwise) = inside
-            .split_once(":=")
-            .or_else(|| inside.split_once(":-"))
-            .unwrap_or((inside, ""));
+        let (name, otherwise) =
+            inside.split_once(":=").or_else(|| inside.split_once(":-")).unwrap_or((inside, ""));
         out.push_str(values.get(name).map_or(otherwise, String::as_str));
         rest = behind;
     }

@@ -21,16 +21,13 @@ impl Repository {
     pub(super) fn greeting_zero(&self) -> Vec<u8> {
         let mut text = line("# service=git-upload-pack\n") + "0000";
         let abilities = |more: &str| format!("{ABILITIES} {more}agent=git/rehearsal");
-        match self.main() {
-            Some((branch, commit)) => {
-                let can = abilities(&format!("symref=HEAD:refs/heads/{branch} "));
-                text += &line(&format!("{commit} HEAD\0{can}\n"));
-            }
-            None => {
-                let none = "0".repeat(40);
-                text += &line(&format!("{none} capabilities^{{}}\0{}\n", abilities("")));
-            }
-        }
+        let first = if let Some((branch, commit)) = self.main() {
+            let can = abilities(&format!("symref=HEAD:refs/heads/{branch} "));
+            format!("{commit} HEAD\0{can}\n")
+        } else {
+            format!("{} capabilities^{{}}\0{}\n", "0".repeat(40), abilities(""))
+        };
+        text += &line(&first);
         for (branch, commit) in &self.branches {
             text += &line(&format!("{commit} refs/heads/{branch}\n"));
         }
@@ -40,7 +37,8 @@ impl Repository {
     /// The greeting in the second version: what it can do.
     pub(super) fn greeting_two() -> Vec<u8> {
         let words = ["version 2", "agent=git/rehearsal", "ls-refs=unborn", "fetch=shallow"];
-        let lines = words.iter().chain(&["object-format=sha1"]).map(|word| line(&format!("{word}\n")));
+        let lines =
+            words.iter().chain(&["object-format=sha1"]).map(|word| line(&format!("{word}\n")));
         let service = line("# service=git-upload-pack\n") + "0000";
         (service + &lines.collect::<String>() + "0000").into_bytes()
     }
@@ -107,7 +105,8 @@ impl Repository {
     }
 
     fn references(&self, words: &[String]) -> Vec<u8> {
-        let prefixes: Vec<&str> = words.iter().filter_map(|w| w.strip_prefix("ref-prefix ")).collect();
+        let prefixes: Vec<&str> =
+            words.iter().filter_map(|w| w.strip_prefix("ref-prefix ")).collect();
         let asked =
             |name: &str| prefixes.is_empty() || prefixes.iter().any(|p| name.starts_with(p));
         let mut text = String::new();
