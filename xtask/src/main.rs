@@ -1,4 +1,4 @@
-//! The workshop of the house: `cargo xtask test | real | tidy | docs | bench | release`.
+//! The workshop of the house: `cargo xtask test | real | soak | tidy | docs | bench | release`.
 //!
 //! All logic of the workshop is here, so that a CI system needs one line and a person needs no shell tricks.
 
@@ -16,14 +16,18 @@ mod tree;
 
 use std::process::ExitCode;
 
+use crate::real::Tier;
 use crate::talk::say;
 
 const USAGE: &str = "\
 usage: cargo xtask <verb>
 
   test      format, lints, tidy, the whole test suite and the real components, in this order; stops at the
-            first failure; `test <stage>` does one of them
-  real      builds or finds the real components (Go programs, a Python environment) and lists them
+            first failure; `test <stage>` does one of them; `--full` behind either takes the real components
+            that are long to build too (Flux' controllers)
+  real      builds or finds the real components (Go programs, Python environments, manifests) and lists them;
+            `--full` as above
+  soak      the tests that go in rounds (an API server that is killed, paused and cut, among others), 50 rounds
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
   bench     builds the release binary (or takes the one named) and measures it; prints a table, writes
@@ -33,9 +37,13 @@ usage: cargo xtask <verb>
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["test"] => suite::run(None),
-        ["test", stage] => suite::run(Some(stage)),
-        ["real"] => real::run(),
+        ["test"] => suite::run(None, Tier::Always),
+        ["test", "--full"] => suite::run(None, Tier::Full),
+        ["test", stage] => suite::run(Some(stage), Tier::Always),
+        ["test", stage, "--full"] => suite::run(Some(stage), Tier::Full),
+        ["real"] => real::run(Tier::Always),
+        ["real", "--full"] => real::run(Tier::Full),
+        ["soak"] => suite::soak(),
         ["tidy"] => tidy::run(),
         ["docs"] => generate::run(),
         ["bench"] => bench::run(None),

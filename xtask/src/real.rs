@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
+pub(crate) use component::Tier;
 use component::{Component, Kind};
 use shelf::Shelf;
 use toolchain::Go;
@@ -38,12 +39,14 @@ struct Row {
     version: String,
     /// Why it is not there.
     missing: Option<String>,
+    /// Whether this run wants it.
+    wanted: bool,
 }
 
 /// `cargo xtask real`: only prepares, and says where.
-pub(crate) fn run() -> Result<bool> {
+pub(crate) fn run(tier: Tier) -> Result<bool> {
     let root = tree::root()?;
-    let prepared = prepare(&root)?;
+    let prepared = prepare(&root, tier)?;
     let rows: Vec<_> = prepared
         .rows
         .iter()
@@ -57,11 +60,11 @@ pub(crate) fn run() -> Result<bool> {
         "\n{PLACE}={} cargo test -p castle-reality -- --ignored",
         prepared.place.display()
     ));
-    Ok(prepared.rows.iter().all(|row| row.missing.is_none()))
+    Ok(prepared.rows.iter().all(|row| row.missing.is_none() || !row.wanted))
 }
 
-/// Builds or finds every component, one after the other: two Go builds at once need 4 GB and gain nothing.
-pub(crate) fn prepare(root: &Path) -> Result<Prepared> {
+/// Builds or finds every component of the tier and those below, one after the other: two Go builds at once need 4 GB and gain nothing.
+pub(crate) fn prepare(root: &Path, tier: Tier) -> Result<Prepared> {
     let place = bench::target_folder(root)?.join("real");
     if place.exists() {
         fs::remove_dir_all(&place).with_context(|| format!("clearing {}", place.display()))?;
@@ -80,6 +83,8 @@ pub(crate) fn prepare(root: &Path) -> Result<Prepared> {
             (component, name)
         })
         .collect();
+    let (wanted, left): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|(component, _)| component.tier <= tier);
     announce(&wanted, &shelf);
     let mut rows = Vec::new();
     for (component, name) in wanted {
@@ -95,6 +100,15 @@ pub(crate) fn prepare(root: &Path) -> Result<Prepared> {
             version: component.version(root)?,
             name: component.name,
             missing: made.err().map(|error| format!("{error:#}")),
+            wanted: true,
+        });
+    }
+    for (component, _) in left {
+        rows.push(Row {
+            version: component.version(root)?,
+            name: component.name,
+            missing: Some("only with --full".to_owned()),
+            wanted: false,
         });
     }
     Ok(Prepared { place, rows, _shelf: shelf })
@@ -103,7 +117,9 @@ pub(crate) fn prepare(root: &Path) -> Result<Prepared> {
 /// The name that a component's build is kept under.
 fn folder_name(root: &Path, component: &Component, go: Result<&Go, String>) -> Result<String> {
     let key = match component.kind {
-        Kind::Go => component.key(root, &go.map_err(anyhow::Error::msg)?.description())?,
+        Kind::Go | Kind::GoFiles => {
+            component.key(root, &go.map_err(anyhow::Error::msg)?.description())?
+        }
         Kind::Python => component.key(root, &[&toolchain::python_version(root)?])?,
     };
     Ok(format!("{}-{key}", component.name))
@@ -114,7 +130,12 @@ fn make(root: &Path, component: &Component, go: Option<&Go>, folder: &Path) -> R
     match component.kind {
         Kind::Go => {
             let go = go.context("no Go toolchain")?;
-            go.build(&sources, &component.package, &folder.join(&component.name))
+            let program = folder.join(&component.name);
+            go.build(&sources, &component.package, &component.link, &program)
+        }
+        Kind::GoFiles => {
+            let go = go.context("no Go toolchain")?;
+            go.take(&sources, &component.package, &component.files, folder)
         }
         Kind::Python => toolchain::environment(root, folder, &sources.join("requirements.txt")),
     }
@@ -143,7 +164,8 @@ fn announce(wanted: &[(Component, Result<String>)], shelf: &Shelf) {
 impl Prepared {
     /// Whether something is missing, told loudly. With `CI=true` that is a failure.
     pub(crate) fn is_enough(&self) -> bool {
-        let missing: Vec<&Row> = self.rows.iter().filter(|row| row.missing.is_some()).collect();
+        let missing: Vec<&Row> =
+            self.rows.iter().filter(|row| row.wanted && row.missing.is_some()).collect();
         for row in &missing {
             let why = row.missing.as_deref().unwrap_or_default();
             say(&format!("MISSING: {} {}: {why}", row.name, row.version));

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::real::{self, Tier};
 use crate::talk::{self, say, seconds, table};
-use crate::{real, tidy, tree};
+use crate::{tidy, tree};
 
 /// How many tests there were.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +19,11 @@ struct Count {
     ignored: usize,
 }
 
-/// What the stages found.
+/// What the stages were asked for, and what they found.
 #[derive(Debug, Default)]
 struct Found {
+    /// Which real components are wanted.
+    tier: Tier,
     count: Count,
     /// Which real components were exercised.
     exercised: Option<String>,
@@ -94,8 +97,8 @@ fn tools(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs the stages, or the one named.
-pub(crate) fn run(only: Option<&str>) -> Result<bool> {
+/// Runs the stages, or the one named, with the real components of the tier.
+pub(crate) fn run(only: Option<&str>, tier: Tier) -> Result<bool> {
     let root = tree::root()?;
     let stages: Vec<&Stage> =
         STAGES.iter().filter(|stage| only.is_none_or(|only| only == stage.name)).collect();
@@ -103,7 +106,7 @@ pub(crate) fn run(only: Option<&str>) -> Result<bool> {
         let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
         bail!("there is no such stage; there are {}", names.join(", "));
     }
-    let (mut rows, mut found, mut broken) = (Vec::new(), Found::default(), None);
+    let (mut rows, mut found, mut broken) = (Vec::new(), Found { tier, ..Found::default() }, None);
     for stage in stages {
         if broken.is_some() {
             rows.push(vec![stage.name.to_owned(), "not run".to_owned(), String::new()]);
@@ -140,15 +143,42 @@ fn test_workspace(root: &Path, found: &mut Found) -> Result<bool> {
     counted(talk::program(root, &words)?, &mut found.count)
 }
 
+/// How the tests of `crates/reality` are run.
+const REALITY: [&str; 7] =
+    ["cargo", "test", "--package", "castle-reality", "--locked", "--", "--ignored"];
+
+/// How often a test in rounds goes round in a soak; `crates/reality` reads the variable.
+const SOAK: (&str, &str) = ("CASTLE_ROUNDS", "50");
+
+/// `cargo xtask soak`: the tests that go in rounds, each ten times as long as in the suite.
+pub(crate) fn soak() -> Result<bool> {
+    let root = tree::root()?;
+    let prepared = real::prepare(&root, Tier::Always)?;
+    if !prepared.is_enough() {
+        return Ok(false);
+    }
+    let words: Vec<&str> = REALITY.into_iter().chain(["rounds", "--nocapture"]).collect();
+    let mut command = talk::program(&root, &words)?;
+    command.env(real::PLACE, &prepared.place).env(SOAK.0, SOAK.1);
+    let start = talk::now();
+    let mut count = Count::default();
+    let passed = counted(command, &mut count)?;
+    let took = seconds(start.elapsed());
+    say(&format!(
+        "{} passed, {} failed, {} rounds each, {took}",
+        count.passed, count.failed, SOAK.1
+    ));
+    Ok(passed && count.passed > 0)
+}
+
 /// What is held against components that nobody here wrote; each is built first, where it is missing.
 fn test_reality(root: &Path, found: &mut Found) -> Result<bool> {
-    let prepared = real::prepare(root)?;
+    let prepared = real::prepare(root, found.tier)?;
     if !prepared.is_enough() {
         say("with CI=true every real component must be there");
         return Ok(false);
     }
-    let words = ["cargo", "test", "--package", "castle-reality", "--locked", "--", "--ignored"];
-    let mut command = talk::program(root, &words)?;
+    let mut command = talk::program(root, &REALITY)?;
     command.env(real::PLACE, &prepared.place);
     // The workspace's run has counted these tests as ignored.
     let mut of_reality = Count::default();

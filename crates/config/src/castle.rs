@@ -2,8 +2,7 @@
 
 use castle_model::name::check_label;
 use castle_model::spec::{
-    EngineSpec, GitopsSpec, LayerOwner, MachinesSpec, NetworkingSpec, PlatformSpec, ProxmoxSpec,
-    Role, SecretRef, StorageSpec, TokenSpec, Trust, Version,
+    MachinesSpec, PlatformSpec, ProxmoxSpec, SecretRef, TokenSpec, Trust, Version,
 };
 use castle_model::{Lock, Spec};
 
@@ -12,10 +11,7 @@ use crate::convert::Located;
 use crate::finding::{Finding, Findings};
 use crate::machines::{self, Group};
 use crate::reader::Contents;
-use crate::{layers, network, secret_sources, talos, versions};
-
-/// What Longhorn needs on each machine.
-const LONGHORN_EXTENSIONS: [&str; 2] = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"];
+use crate::{built_in, layers, network, secret_sources, talos, versions};
 
 /// Judges a castle and makes its spec; none if something that it needs is wrong.
 pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings) -> Option<Spec> {
@@ -27,11 +23,12 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
     same_names(&groups, findings);
     network::judge(castle, &groups, findings);
     network::vmids(castle, &groups, findings);
-    let storage = storage(castle, &groups, findings);
+    let built_in = built_in::read(castle, &groups, secrets.as_ref(), sources, findings);
     let machine = talos::read(castle, &groups, sources, findings);
     let layers = layers::read(castle, sources, findings);
     let deadlines = layers::deadlines(castle, findings);
     let lock = lock(sources, findings);
+    let built_in = built_in?;
     let spec = Spec {
         name: castle.label.as_ref()?.value.parse().ok()?,
         talos: castle.plain::<Version>("talos")?,
@@ -41,13 +38,10 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         network: network::spec(castle.block("network")?)?,
         machine: machine?,
         nodes: groups.into_iter().flat_map(|g| g.nodes).collect(),
-        engine: EngineSpec { enabled: enabled(castle, "engine"), ..EngineSpec::default() },
-        networking: NetworkingSpec {
-            enabled: enabled(castle, "networking"),
-            ..NetworkingSpec::default()
-        },
-        storage,
-        gitops: gitops(castle.block("gitops"))?,
+        engine: built_in.engine,
+        networking: built_in.networking,
+        storage: built_in.storage,
+        gitops: built_in.gitops,
         layers,
         deadlines,
         lock: lock?,
@@ -86,10 +80,6 @@ fn name(castle: &Contents, findings: &mut Findings) {
                 .help("use a-z, 0-9 and `-`, such as \"blue\""),
         );
     }
-}
-
-fn enabled(castle: &Contents, keyword: &str) -> bool {
-    castle.block(keyword).is_none_or(|block| block.plain("enabled") == Some(true))
 }
 
 pub(crate) fn trust(block: &Contents, findings: &mut Findings) -> Option<Trust> {
@@ -185,21 +175,6 @@ fn token(block: &Contents, findings: &mut Findings) -> Option<TokenSpec> {
     }
 }
 
-fn gitops(block: Option<&Contents>) -> Option<GitopsSpec> {
-    let Some(block) = block else {
-        return Some(GitopsSpec { branch: "main".to_owned(), ..GitopsSpec::default() });
-    };
-    Some(GitopsSpec {
-        enabled: block.plain("enabled")?,
-        url: block.plain("url")?,
-        branch: block.plain("branch")?,
-        path: block.plain("path")?,
-        token: block.plain("token"),
-        vars: block.plain("vars")?,
-        ..GitopsSpec::default()
-    })
-}
-
 /// Two roles with one beginning would give two machines one name.
 fn same_names(groups: &[Group], findings: &mut Findings) {
     let [one, other] = groups else { return };
@@ -212,90 +187,5 @@ fn same_names(groups: &[Group], findings: &mut Findings) {
                 .related(&one.prefix.1, "the same")
                 .help("give one of the two another `name_prefix`"),
         );
-    }
-}
-
-/// How many machines carry volumes: those with a disk for it, else the workers. None if that is not known.
-fn storage_machines(groups: &[Group]) -> Option<(u32, &'static str)> {
-    let known = groups.iter().map(|g| g.role).eq([Role::ControlPlane, Role::Worker]);
-    if !known || groups.iter().any(|g| g.count.is_none()) {
-        return None;
-    }
-    let sum = |wanted: &dyn Fn(&Group) -> bool| {
-        groups.iter().filter(|g| wanted(g)).filter_map(|g| g.count).sum()
-    };
-    let with_disk: u32 = sum(&|g| g.data_disk);
-    let workers: u32 = sum(&|g| g.label() == "worker");
-    match (with_disk, workers) {
-        (_, 0) => None,
-        (0, workers) => Some((workers, "workers")),
-        (with_disk, _) => Some((with_disk, "machines with a `data_disk`")),
-    }
-}
-
-fn storage(castle: &Contents, groups: &[Group], findings: &mut Findings) -> StorageSpec {
-    let enabled = enabled(castle, "storage");
-    let block = castle.block("storage");
-    let replicas = block.and_then(|b| b.get::<i64>("replicas"));
-    let machines = storage_machines(groups).filter(|_| !machines::misread(castle));
-    let usual = machines.map_or(2, |(count, _)| count.clamp(1, 2));
-    if let (true, Some(replicas), Some((count, which))) = (enabled, &replicas, machines)
-        && replicas.value > i64::from(count)
-    {
-        let title = format!("{} copies of each volume on {count} {which}", replicas.value);
-        findings.add(
-            Finding::error("C0801", title)
-                .at(&replicas.range, "more copies than machines")
-                .note(
-                    "each copy needs a machine of its own, so volumes would stay degraded for ever",
-                )
-                .help(format!(
-                    "set replicas = {}, or add machines with a `data_disk`",
-                    count.max(1)
-                )),
-        );
-    }
-    if let (true, Some((count, which))) = (enabled, machines)
-        && !groups.iter().any(|g| g.data_disk && g.count.unwrap_or(0) > 0)
-        && count > 0
-    {
-        let range = block.map_or(&castle.header, |b| &b.header);
-        findings.add(
-            Finding::warning("C0802", "no machine has a disk for volumes")
-                .at(range, "Longhorn is installed")
-                .note(format!("volumes then live on the system disks of the {which}, beside images and logs"))
-                .help("give the workers a `data_disk`, or set `enabled = false` in storage \"longhorn\""),
-        );
-    }
-    extensions(castle, enabled, findings);
-    let replicas = replicas.and_then(|r| u32::try_from(r.value).ok()).unwrap_or(usual);
-    StorageSpec {
-        enabled,
-        owner: LayerOwner::Castle,
-        version: None,
-        replicas,
-        data_path: None,
-        over_provisioning: None,
-        patches: Vec::new(),
-    }
-}
-
-fn extensions(castle: &Contents, longhorn: bool, findings: &mut Findings) {
-    let Some(list) =
-        castle.block("platform").and_then(|p| p.get::<Vec<Located<String>>>("extensions"))
-    else {
-        return;
-    };
-    for needed in LONGHORN_EXTENSIONS {
-        if longhorn && !list.value.iter().any(|e| e.value == needed) {
-            findings.add(
-                Finding::error("C0803", format!("Longhorn needs the extension `{needed}`"))
-                    .at(&list.range, "not among these")
-                    .note("without it volumes can not be attached on Talos")
-                    .help(format!(
-                        "add \"{needed}\", or set `enabled = false` in storage \"longhorn\""
-                    )),
-            );
-        }
     }
 }

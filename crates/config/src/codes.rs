@@ -83,6 +83,15 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("C0801", "More copies of a volume than machines to keep them."),
     ("C0802", "Warning: no machine has a disk for volumes."),
     ("C0803", "Longhorn without an extension that it needs."),
+    ("C0804", "A layer is left to Flux in a castle that Flux is not in, or that is Flux itself."),
+    (
+        "C0805",
+        "A setting of a layer that castle does not install, so that nobody would look at it.",
+    ),
+    (
+        "C0806",
+        "Git credentials from the engine in a castle whose cluster can not read the secrets.",
+    ),
     ("C0901", "A kernel module that must not be listed."),
     ("C0902", "A patch that is not YAML, or holds nothing."),
     ("C0903", "A patch that is not one of documents of a machine config."),
@@ -91,6 +100,10 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("C0906", "A patch that is too large."),
     ("C0907", "A patch for machines that are not there."),
     ("C0908", "A registry that is not named by its host."),
+    (
+        "C0909",
+        "A patch of an object that does not say what it changes, or changes which one it is.",
+    ),
     ("C1001", "The file castle.lock is damaged, or of a newer castle."),
 ];
 

@@ -122,7 +122,8 @@ fn typed(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
         | Kind::LayerList
         | Kind::UuidList
         | Kind::MirrorList
-        | Kind::ModuleList => list(kind, item),
+        | Kind::ModuleList
+        | Kind::NameList => list(kind, item),
         _ => match &item.value {
             Value::Text(text) => {
                 let result = from_text(kind, text, item);
@@ -260,6 +261,7 @@ fn element(kind: Kind, text: &str) -> Result<(), String> {
         Kind::UuidList => forms::check_uuid(text),
         Kind::MirrorList => forms::check_mirror(text),
         Kind::ModuleList => forms::check_module(text),
+        Kind::NameList => forms::check_object_name(text),
         _ => Ok(()),
     }
 }
@@ -301,6 +303,11 @@ fn from_text(kind: Kind, text: &str, item: &Item) -> Result<Typed, Wrong> {
         Kind::Certificates => plain(forms::certificates(text).map(Typed::Text)),
         Kind::Fingerprint => plain(forms::fingerprint(text).map(Typed::Text)),
         Kind::Device => plain(forms::device(text).map(Typed::Text)),
+        Kind::Cpu => plain(forms::cpu(text).map(Typed::Text)),
+        Kind::Memory => plain(forms::memory(text).map(Typed::Text)),
+        Kind::NodePath => plain(forms::node_path(text).map(Typed::Text)),
+        Kind::ManifestUrl => plain(forms::manifest_url(text).map(Typed::Text)),
+        Kind::Sha256 => plain(forms::sha256(text).map(Typed::Text)),
         _ => Ok(Typed::Text(text.to_owned())),
     }
 }
@@ -308,15 +315,6 @@ fn from_text(kind: Kind, text: &str, item: &Item) -> Result<Typed, Wrong> {
 fn choice(words: &[&str], text: &str, item: &Item) -> Result<Typed, Wrong> {
     if words.contains(&text) {
         return Ok(Typed::Text(text.to_owned()));
-    }
-    let later = words == ["castle"] && text == "flux";
-    if later {
-        return Err(Wrong {
-            code: "C0109",
-            reason: "`owner = \"flux\"`, where castle only observes the layer, is not in this version yet".into(),
-            help: Some("leave `owner` out, or set `enabled = false` and let Flux install the layer".into()),
-            range: item.range.clone(),
-        });
     }
     let help = nearest(text, words.iter().copied()).map(|near| format!("did you mean \"{near}\"?"));
     let reason = format!("`{text}` is none of them");

@@ -249,3 +249,72 @@ pub(crate) fn device(text: &str) -> Result<String, String> {
         _ => Err(format!("`{text}` is not the path of a disk, such as /dev/sda")),
     }
 }
+
+/// Checks the name of a Kubernetes object: labels of RFC 1123 with dots between them.
+pub(crate) fn check_object_name(text: &str) -> Result<(), String> {
+    let wrong = text.split('.').find_map(|label| check_label(label).err());
+    wrong.map_or(Ok(()), |reason| Err(format!("`{text}` is not the name of an object: {reason}")))
+}
+
+/// Reads processor time: cores, or thousandths of one.
+pub(crate) fn cpu(text: &str) -> Result<String, String> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let good = match (text.strip_suffix('m'), text.split_once('.')) {
+        (Some(thousandths), _) => digits(thousandths),
+        (None, Some((whole, part))) => digits(whole) && digits(part) && part.len() <= 3,
+        (None, None) => digits(text),
+    };
+    if good && text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is neither a number of cores nor one of thousandths"))
+}
+
+/// Reads memory. A bare number or `128m` would be bytes and less than that, which nobody means.
+pub(crate) fn memory(text: &str) -> Result<String, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    match (number.parse::<u64>(), unit) {
+        (Ok(1..), "Ki" | "Mi" | "Gi" | "Ti") => Ok(text.to_owned()),
+        (Ok(1..), "") => Err("it has no unit, so it would be bytes".to_owned()),
+        (Ok(1..), unit) => Err(format!("`{unit}` is not `Ki`, `Mi` or `Gi`")),
+        _ => Err(format!("`{text}` is not a whole number with a unit")),
+    }
+}
+
+/// Reads a folder of a machine: Talos keeps everything outside of `/var` as it is in its image.
+pub(crate) fn node_path(text: &str) -> Result<String, String> {
+    let bare = text.trim_end_matches('/');
+    let Some(rest) = bare.strip_prefix("/var/") else {
+        return Err(format!("`{text}` is not below `/var`, and Talos writes nowhere else"));
+    };
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let good = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(allowed);
+    if rest.split('/').all(good) {
+        return Ok(bare.to_owned());
+    }
+    Err(format!("`{text}` is not a plain path of letters, digits, `-`, `_` and `.`"))
+}
+
+/// Reads the address of a manifest.
+pub(crate) fn manifest_url(text: &str) -> Result<String, String> {
+    if let Some(path) = text.strip_prefix("file://") {
+        let plain = path.starts_with('/') && path.len() > 1 && !path.chars().any(char::is_control);
+        let whole = "a file is named by its whole path: file:///srv/manifest.yaml";
+        return if plain { Ok(text.to_owned()) } else { Err(whole.to_owned()) };
+    }
+    match https(text)?.split_once('/') {
+        Some((_, path)) if !path.is_empty() => Ok(text.to_owned()),
+        _ => Err("it names a server, but no file on it".to_owned()),
+    }
+}
+
+/// Reads a SHA-256.
+pub(crate) fn sha256(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
+    match (digits.len(), digits.bytes().all(|b| b.is_ascii_hexdigit())) {
+        (64, true) => Ok(digits),
+        (64, false) => Err("it holds something else than hexadecimal digits".to_owned()),
+        (length, _) => Err(format!("it has {length} digits, not 64")),
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::suggest::one_of;
 
+mod layers;
 mod machine;
 mod platform;
 mod secrets;
@@ -78,6 +79,18 @@ pub(crate) enum Kind {
     Lines,
     /// An object whose values are text, numbers or booleans.
     TextMap,
+    /// Processor time as Kubernetes writes it.
+    Cpu,
+    /// Memory as Kubernetes writes it.
+    Memory,
+    /// An absolute folder of a machine that Talos lets be written.
+    NodePath,
+    /// An https or file address of a manifest.
+    ManifestUrl,
+    /// A SHA-256 in hexadecimal.
+    Sha256,
+    /// A list of names of Kubernetes objects.
+    NameList,
 }
 
 /// Whether an attribute must be given.
@@ -130,7 +143,7 @@ pub(crate) enum Times {
     AtMostOnce,
     /// Once or more; their order has a meaning.
     Several,
-    /// Any number of times, with different names.
+    /// Any number of times; those with names have different ones.
     Any,
     /// The same, and nobody else judges whether the names differ.
     PerName,
@@ -205,6 +218,12 @@ impl Kind {
             Self::Device => "the path of a disk".into(),
             Self::Lines => "text of one or more lines".into(),
             Self::TextMap => "an object of texts".into(),
+            Self::Cpu => "processor time in cores, such as 1, 0.5 or 500m".into(),
+            Self::Memory => "memory in Ki, Mi or Gi".into(),
+            Self::NodePath => "a folder below `/var`".into(),
+            Self::ManifestUrl => "the https or file address of a manifest".into(),
+            Self::Sha256 => "a SHA-256 (64 hexadecimal digits)".into(),
+            Self::NameList => "a list of names of objects".into(),
         }
     }
 }

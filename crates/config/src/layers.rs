@@ -6,7 +6,7 @@ use std::time::Duration;
 use castle_model::LayerName;
 use castle_model::deadline::{Deadlines, TABLE};
 use castle_model::name::check_label;
-use castle_model::spec::{BUILT_IN_LAYERS, ExtraLayer};
+use castle_model::spec::{BUILT_IN_LAYERS, ExtraLayer, UrlManifest};
 
 use crate::Sources;
 use crate::convert::Located;
@@ -52,12 +52,12 @@ pub(crate) fn read(
     let order = order(&written, findings);
     let read = |index: usize| {
         let layer = &written[index];
-        let manifests = manifests(layer.block, sources, findings);
+        let (manifests, url) = contents(layer.block, sources, findings)?;
         Some(ExtraLayer {
             name: layer.name.value.parse().ok()?,
             after: layer.after.iter().filter_map(|a| a.value.parse::<LayerName>().ok()).collect(),
-            manifests: manifests?,
-            url: None,
+            manifests,
+            url,
         })
     };
     order.into_iter().map(read).collect::<Vec<_>>().into_iter().flatten().collect()
@@ -166,6 +166,73 @@ fn cycle_finding(layers: &[Written<'_>], cycle: &[usize]) -> Finding {
             .note("read `a -> b` as: a comes after b")
             .help("take one name out of one `after`");
     cycle[1..].iter().fold(finding, |f, i| f.related(&layers[*i].name.range, "in the circle"))
+}
+
+/// What a layer applies: the files of a folder, or one manifest at an address.
+fn contents(
+    block: &Contents,
+    sources: &Sources,
+    findings: &mut Findings,
+) -> Option<(BTreeMap<String, String>, Option<UrlManifest>)> {
+    let later = [
+        ("chart", "helm template NAME CHART > metrics/chart.yaml"),
+        ("module", "tofu apply, outside of castle"),
+    ];
+    for (key, instead) in later {
+        if let Some(value) = block.get::<String>(key) {
+            findings.add(
+                Finding::error("C0109", format!("a layer of a `{key}` is not in this version yet"))
+                    .at(&value.range, "can not be applied")
+                    .note(format!("until then: {instead}"))
+                    .help("name the manifests: manifests = \"./metrics\""),
+            );
+            return None;
+        }
+    }
+    let (folder, url) = (block.get::<String>("manifests"), block.get::<String>("url"));
+    match (folder, url) {
+        (Some(folder), Some(url)) => {
+            findings.add(
+                Finding::error("C0111", "both `manifests` and `url` are given")
+                    .at(&url.range, "the address")
+                    .related(&folder.range, "the folder")
+                    .help("keep one of the two, or make two layers"),
+            );
+            None
+        }
+        (Some(_), None) => {
+            if let Some(sha256) = block.get::<String>("sha256") {
+                findings.add(
+                    Finding::error("C0113", "`sha256` without `url`")
+                        .at(&sha256.range, "of nothing that is fetched")
+                        .help("take it out: files of the project folder are taken as they are"),
+                );
+            }
+            manifests(block, sources, findings).map(|manifests| (manifests, None))
+        }
+        (None, Some(url)) => {
+            let sha256 = block.plain::<String>("sha256");
+            if sha256.is_none() && !block.may_be_written("sha256") {
+                findings.add(
+                    Finding::error("C0113", "`url` without `sha256`")
+                        .at(&url.range, "may give something else tomorrow")
+                        .note("what a castle is made from is pinned by its content")
+                        .help("add sha256 = \"…\": the output of sha256sum for the file that you have read"),
+                );
+            }
+            Some((BTreeMap::new(), Some(UrlManifest { url: url.value, sha256: sha256? })))
+        }
+        (None, None) => {
+            if !block.may_be_written("manifests") && !block.may_be_written("url") {
+                findings.add(
+                    Finding::error("C0103", "a layer without `manifests` and without `url`")
+                        .at(&block.header, "applies nothing")
+                        .help("add manifests = \"./metrics\", or url and sha256"),
+                );
+            }
+            None
+        }
+    }
 }
 
 fn manifests(

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use castle_model::Spec;
 
+mod built_in;
 mod castle;
 mod codes;
 mod convert;
@@ -27,6 +28,7 @@ pub mod limits;
 mod machines;
 mod mask;
 mod network;
+mod object_patches;
 mod patches;
 mod reader;
 mod reference;

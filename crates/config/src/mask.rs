@@ -55,6 +55,8 @@ const PLAIN: &[&str] = &[
     "jwt",
     "psk",
 ];
+/// A setting that sounds like a secret and is a choice of words; those are shown, anything else in its place is not.
+const CHOICE: (&str, [&str; 2]) = ("credentials", ["\"engine\"", "\"direct\""]);
 /// The longest name that is shown as that of a function; what is longer may be anything.
 const FUNCTION_MAX: usize = 24;
 /// What joins a line to the next one in somebody's mind.
@@ -69,7 +71,7 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
     if keys.contains(&lower.as_str()) {
         return true;
     }
-    if name.is_empty() || is_known(&lower) {
+    if name.is_empty() || (is_known(&lower) && lower != CHOICE.0) {
         return false;
     }
     PIECES.iter().any(|piece| lower.contains(piece))
@@ -205,13 +207,14 @@ fn is_misspelt_block(word: &str, line: &str) -> bool {
         && nearest(word, CASTLE.blocks.iter().map(|b| b.keyword)).is_some()
 }
 
-/// Where a call of `secret` with a proper key ends, which is shown, and whether nothing follows it.
+/// Where a call of `secret` with a proper key ends (or a word of a choice), which is shown, and whether nothing follows it.
 fn skip_reference(text: &str, from: usize) -> (usize, bool) {
     let rest = text[from..].trim_start_matches([' ', '\t']);
     let after = rest.strip_prefix("secret(\"").and_then(|inside| {
         let key = inside.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c))?;
         inside[key..].strip_prefix("\")")
     });
+    let after = after.or_else(|| CHOICE.1.into_iter().find_map(|word| rest.strip_prefix(word)));
     let Some(after) = after else { return (from, false) };
     let next = after.trim_start_matches([' ', '\t', '\r']);
     let over = next.is_empty() || next.starts_with(['\n', '#', ',', '}']) || next.starts_with("//");
@@ -346,6 +349,8 @@ mod tests {
             ("token = \"a\" +\n \"b\"\nnode = 1\n", "token = \"*\" *\n \"*\"\nnode = 1\n"),
             ("token = \"a\"\n \"b\"\n\"c\" = 1\n", "token = \"*\"\n \"*\"\n\"c\" = 1\n"),
             ("token =\nnode = 1\n", "token =\nnode = 1\n"),
+            ("credentials = \"engine\"\nx\n", "credentials = \"engine\"\nx\n"),
+            ("credentials = \"engines\"\nx\n", "credentials = \"*******\"\nx\n"),
             ("secrets = ab\n", "secrets = **\n"),
             ("é = 1 # é\ntoken = é\n", "é = 1 # é\ntoken = **\n"),
         ] {

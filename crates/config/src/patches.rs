@@ -21,10 +21,10 @@ use crate::talos::module_finding;
 const MAIN_KEYS: [&str; 5] = ["version", "debug", "persist", "machine", "cluster"];
 
 /// The text of one patch and where it stands.
-struct Patch<'s> {
-    text: String,
+pub(crate) struct Patch<'s> {
+    pub(crate) text: String,
     /// The file that it stands in; none if it stands in the castle file.
-    file: Option<String>,
+    pub(crate) file: Option<String>,
     /// The value in the castle file that holds or names it.
     range: Range<usize>,
     castle_file: &'s Sources,
@@ -48,11 +48,7 @@ pub(crate) fn read(
         let target = block.get::<String>("for").and_then(|t| target(&t, groups, findings));
         let patch = text(block, sources, findings)?;
         judge(&patch, findings);
-        let origin = match &patch.file {
-            Some(file) => file.clone(),
-            None => format!("{}:{}", sources.file, line_at(sources, patch.range.start)),
-        };
-        Some(PatchSpec { target: target?, origin, text: patch.text })
+        Some(PatchSpec { target: target?, origin: patch.origin(), text: patch.text })
     });
     read.collect::<Vec<_>>().into_iter().collect()
 }
@@ -86,7 +82,12 @@ fn target(
     None
 }
 
-fn text<'s>(block: &Contents, sources: &'s Sources, findings: &mut Findings) -> Option<Patch<'s>> {
+/// The text of the patch of a block, from `file` or `text`.
+pub(crate) fn text<'s>(
+    block: &Contents,
+    sources: &'s Sources,
+    findings: &mut Findings,
+) -> Option<Patch<'s>> {
     let (path, text) = (block.get::<String>("file"), block.get::<String>("text"));
     let (file, range, text) = match (path, text) {
         (Some(path), Some(text)) => {
@@ -141,7 +142,7 @@ fn file(path: &Located<String>, sources: &Sources) -> Result<String, Box<Finding
         return Err(Box::new(
             Finding::error("C0303", format!("a secret stands in the patch `{name}`"))
                 .at(&path.range, "holds something that has the shape of a secret")
-                .note("patches are sent as they are, and shown in plans and by `castle machineconfig`")
+                .note("patches are sent as they are, and shown in plans")
                 .help("take it out, and make it anew: it may have been seen"),
         ));
     }
@@ -256,7 +257,7 @@ fn dead(main: &Value) -> Vec<Wrong> {
 }
 
 /// The line (from 1) of the first line of a document that holds the needle; its first line of text for an empty one.
-fn line_of(text: &str, document: usize, needle: &str) -> Option<usize> {
+pub(crate) fn line_of(text: &str, document: usize, needle: &str) -> Option<usize> {
     let (mut at, mut begun) = (0, false);
     for (number, line) in text.lines().enumerate() {
         let bare = line.trim();
@@ -278,8 +279,14 @@ fn line_at(sources: &Sources, offset: usize) -> usize {
 }
 
 impl Patch<'_> {
+    /// Where it stands, in few words.
+    pub(crate) fn origin(&self) -> String {
+        let line = || line_at(self.castle_file, self.range.start);
+        self.file.clone().unwrap_or_else(|| format!("{}:{}", self.castle_file.file, line()))
+    }
+
     /// Puts a finding to the line of the patch: in the castle file itself, or named beside the file's path.
-    fn place(&self, finding: Finding, line: Option<usize>) -> Finding {
+    pub(crate) fn place(&self, finding: Finding, line: Option<usize>) -> Finding {
         if let Some(file) = &self.file {
             let place = line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"));
             return finding.at(&self.range, "in this patch").note(format!("it stands in {place}"));

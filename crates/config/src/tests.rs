@@ -2,6 +2,7 @@
 
 mod canary;
 mod hostile;
+mod layer_settings;
 mod platform;
 mod secret_sources;
 mod shown;
@@ -146,7 +147,7 @@ fn the_grammar() {
         ("secrets \"infisical\"", "secrets \"vault\"", &["C0108"]),
         ("gitops \"flux\"", "gitops \"argo\"", &["C0108"]),
         ("nodes \"worker\"", "nodes \"workers\"", &["C0108"]),
-        ("storage \"longhorn\" {", "storage \"longhorn\" {\n owner = \"flux\"", &["C0109"]),
+        ("storage \"longhorn\" {", "storage \"longhorn\" {\n owner = \"flux\"", &["C0805"]),
         ("storage \"longhorn\" {", "storage \"longhorn\" {\n owner = \"argo\"", &["C0211"]),
         ("vars = {", "vars {", &["C0110"]),
         ("talos      = \"1.13.9\"", "talos = \"1.13.9\"\n network = 1", &["C0110"]),

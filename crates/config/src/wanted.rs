@@ -43,8 +43,9 @@ impl Wanted {
     }
 
     fn patches(&mut self, castle: &Body) {
-        let machines = castle.get_blocks("machine");
-        for patch in machines.flat_map(|machine| machine.body.get_blocks("patch")) {
+        let patched = ["machine", "engine", "networking", "storage", "gitops"];
+        let blocks = patched.into_iter().flat_map(|keyword| castle.get_blocks(keyword));
+        for patch in blocks.flat_map(|block| block.body.get_blocks("patch")) {
             if let Some(Expression::String(path)) =
                 patch.body.get_attribute("file").map(|a| &a.value)
                 && let Ok(path) = inside(path.value())
@@ -76,6 +77,7 @@ mod tests {
         let text = r#"castle "x" {
           platform "proxmox" { ca = file("./certs/pve.pem") }
           gitops "flux" {
+            patch { file = "patches/flux.yaml" }
             vars = { a = "${file("a.txt")}", b = [file("../b"), file("/etc/passwd"), file("c" == "d" ? "e" : "f")] }
           }
           machine {
@@ -89,7 +91,14 @@ mod tests {
         }"#;
         assert_eq!(
             wanted_files(text.as_bytes()),
-            ["a.txt", "certs/pve.pem", "metrics/", "patches/a.yaml", "two.yaml"]
+            [
+                "a.txt",
+                "certs/pve.pem",
+                "metrics/",
+                "patches/a.yaml",
+                "patches/flux.yaml",
+                "two.yaml"
+            ]
         );
     }
 

@@ -4,14 +4,23 @@
 //! what it needs by [`Real::find`]; every answer is noted, and the table at the end of the command comes from these
 //! notes. A test of this room is ignored by plain `cargo test`, so that none passes without its component.
 
+pub mod cluster;
+pub mod kubelet;
+mod namespace;
 mod program;
+mod raw;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-pub use program::{Output, Running, run};
+use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
+
+pub use namespace::alone;
+pub use program::{Output, Running, nap, run};
+pub use raw::{Answer, Raw};
 
 /// The variable that names the folder of components.
 const PLACE: &str = "CASTLE_REAL";
@@ -33,17 +42,22 @@ impl Real {
     /// If nobody prepared the components at all: then no test of this room can say anything.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        let place = place();
-        let folder = place.join(name);
+        let folder = place().join(name);
         let found = folder.is_dir();
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let state = if found { "found" } else { "missing" };
-        let mut uses = OpenOptions::new().append(true).create(true).open(place.join(USES));
-        let noted = uses
-            .as_mut()
-            .map(|file| file.write_all(format!("{name}\t{state}\t{test}\n").as_bytes()));
-        assert!(matches!(noted, Ok(Ok(()))), "the use of {name} can not be noted: {noted:?}");
+        note(name, found);
         found.then(|| Self { name: name.to_owned(), folder })
+    }
+
+    /// A file of a component that is files.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The folder of a component that is files.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// A Go program, ready for its arguments. It sees nothing of our surroundings but the search path.
@@ -68,6 +82,41 @@ impl Real {
         command.arg("--map-root-user").arg(self.folder.join(&self.name));
         command
     }
+}
+
+/// Notes that this test uses something, or would if it were there.
+fn note(name: &str, found: bool) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let state = if found { "found" } else { "missing" };
+    let mut uses = OpenOptions::new().append(true).create(true).open(place().join(USES));
+    let noted =
+        uses.as_mut().map(|file| file.write_all(format!("{name}\t{state}\t{test}\n").as_bytes()));
+    assert!(matches!(noted, Ok(Ok(()))), "the use of {name} can not be noted: {noted:?}");
+}
+
+/// The outside as it is: real sockets, real time.
+#[must_use]
+pub fn outside() -> World {
+    World {
+        dialer: Arc::new(TcpDialer),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        roots: Arc::new(Vec::new()),
+    }
+}
+
+/// How many rounds a test in rounds goes: 5, or what a soak asks for.
+///
+/// # Panics
+/// If that is no number.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the workshop asks for a soak by this variable alone"
+)]
+#[must_use]
+pub fn rounds() -> u32 {
+    let asked = std::env::var("CASTLE_ROUNDS").ok();
+    asked.map_or(5, |text| text.parse().expect("CASTLE_ROUNDS is a number"))
 }
 
 fn bare(program: &Path) -> Command {

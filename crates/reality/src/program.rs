@@ -89,6 +89,27 @@ impl Running {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Stops it where it is, until [`Running::resume`].
+    ///
+    /// # Panics
+    /// If the system refuses; so do all signals.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let heard = self.group().map(|group| kill_process_group(group, signal));
+        assert_eq!(heard, Some(Ok(())), "who has not been waited for can be signalled");
+    }
+
     fn group(&self) -> Option<Pid> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
@@ -101,6 +122,15 @@ impl Drop for Running {
         let waited = self.child.wait();
         drop((ended, waited));
     }
+}
+
+/// Lets real time pass.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "real programs take real time, and most say nothing when they have done something"
+)]
+pub async fn nap(length: Duration) {
+    tokio::time::sleep(length).await;
 }
 
 /// Runs a program to its end, while servers of this test go on answering it on the same thread.

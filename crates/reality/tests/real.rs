@@ -12,6 +12,8 @@ mod age;
 mod apid;
 #[path = "real/bundle.rs"]
 mod bundle;
+#[path = "real/cluster.rs"]
+mod cluster;
 #[path = "real/documents.rs"]
 mod documents;
 #[path = "real/infisicalsdk.rs"]

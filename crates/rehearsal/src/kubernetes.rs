@@ -6,19 +6,23 @@
 
 mod admission;
 mod birth;
+mod fields;
 mod flux;
 mod kinds;
 mod life;
 mod longhorn;
-mod merge;
+mod managed;
 mod network;
 mod nodes;
+mod patch;
 mod refuse;
 mod route;
 mod secrets;
 mod serve;
+mod shape;
 mod shown;
 mod store;
+mod typed;
 mod watch;
 mod workload;
 mod write;

@@ -20,20 +20,44 @@ struct Table {
 pub(crate) enum Kind {
     /// A Go module that is built.
     Go,
+    /// Files of a Go module that are taken as they are: manifests, definitions.
+    GoFiles,
     /// A virtual environment that packages are installed into.
     Python,
+}
+
+/// When a component is had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Tier {
+    /// In every run.
+    #[default]
+    Always,
+    /// Only where somebody asks for all: it takes long to build.
+    Full,
 }
 
 /// One program that nobody here wrote.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Component {
-    /// Its name: that of its folder, and of its program.
+    /// Its name: that of its program, and of its folder where it has one of its own.
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// Which Go package is built.
+    /// The folder that it shares with others.
+    #[serde(default)]
+    pub(crate) module: Option<String>,
+    /// Which Go package is built, or which Go module the files are of.
     #[serde(default)]
     pub(crate) package: String,
+    /// What the linker writes into the program besides: `variable=value`.
+    #[serde(default)]
+    pub(crate) link: Vec<String>,
+    /// Which files or folders of the module are taken.
+    #[serde(default)]
+    pub(crate) files: Vec<String>,
+    #[serde(default)]
+    pub(crate) tier: Tier,
     /// Whose version it bears.
     pub(crate) pins: String,
     /// What a cold build takes.
@@ -52,13 +76,13 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Component>> {
 impl Component {
     /// Where its sources are.
     pub(crate) fn folder(&self, root: &Path) -> PathBuf {
-        root.join("real").join(&self.name)
+        root.join("real").join(self.module.as_ref().unwrap_or(&self.name))
     }
 
     /// Its version, from the file that pins it.
     pub(crate) fn version(&self, root: &Path) -> Result<String> {
         let file = match self.kind {
-            Kind::Go => "go.mod",
+            Kind::Go | Kind::GoFiles => "go.mod",
             Kind::Python => "requirements.txt",
         };
         let path = self.folder(root).join(file);
@@ -80,7 +104,8 @@ impl Component {
         }
         files.sort();
         let mut hash = Sha256::new();
-        for part in made_with {
+        let made_of = [&self.package].into_iter().chain(&self.link).chain(&self.files);
+        for part in made_with.iter().copied().chain(made_of.map(String::as_str)) {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
@@ -131,7 +156,11 @@ mod tests {
         let component = Component {
             name: "one".to_owned(),
             kind: Kind::Go,
+            module: None,
             package: ".".to_owned(),
+            link: Vec::new(),
+            files: Vec::new(),
+            tier: Tier::Always,
             pins: "x".to_owned(),
             cpu_seconds: 1,
         };
@@ -143,6 +172,13 @@ mod tests {
         assert_eq!(first, key(&["go1", "flags"]));
         assert_ne!(first, key(&["go2", "flags"]));
         assert_ne!(first, key(&["go1f", "lags"]));
+        let sibling = Component {
+            name: "two".to_owned(),
+            module: Some("one".to_owned()),
+            link: vec!["version=1".to_owned()],
+            ..component.clone()
+        };
+        assert_ne!(first, sibling.key(root.path(), &["go1", "flags"]).unwrap());
         fs::write(folder.join("main.go"), "package main\n").unwrap();
         assert_ne!(first, key(&["go1", "flags"]));
     }
@@ -153,7 +189,10 @@ mod tests {
         let components = all(&root).unwrap();
         assert!(components.len() >= 5);
         for component in components {
-            assert!(!component.version(&root).unwrap().is_empty(), "{}", component.name);
+            let (name, kind) = (&component.name, component.kind);
+            assert!(!component.version(&root).unwrap().is_empty(), "{name}");
+            assert_eq!(kind == Kind::GoFiles, !component.files.is_empty(), "{name}");
+            assert_eq!(kind == Kind::Python, component.package.is_empty(), "{name}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 
 use super::shelf::Shelf;
 use crate::talk::{self, say};
@@ -62,17 +63,76 @@ impl Go {
         [&self.version, GO_SURROUNDINGS[2].1, "CGO_ENABLED=0", LINKER_FLAGS]
     }
 
-    /// Builds one package of the module in `folder`.
-    pub(crate) fn build(&self, folder: &Path, package: &str, to: &Path) -> Result<()> {
+    /// Builds one package of the module in `folder`, with these variables written by the linker.
+    pub(crate) fn build(
+        &self,
+        folder: &Path,
+        package: &str,
+        link: &[String],
+        to: &Path,
+    ) -> Result<()> {
+        let mut flags = LINKER_FLAGS.to_owned();
+        for variable in link {
+            flags.push_str(" -X ");
+            flags.push_str(variable);
+        }
         let mut command = Command::new(&self.program);
         command.current_dir(folder).envs(GO_SURROUNDINGS);
-        command.args(["build", "-ldflags", LINKER_FLAGS, "-o"]).arg(to).arg(package);
+        command.args(["build", "-ldflags", &flags, "-o"]).arg(to).arg(package);
         let status = command.status().context("starting go build")?;
         if !status.success() {
             bail!("`go build {package}` in {} ended with {status}", folder.display());
         }
         Ok(())
     }
+
+    /// Copies files or folders of a module that `folder` pins, by its checksum, from Go's cache.
+    pub(crate) fn take(
+        &self,
+        folder: &Path,
+        module: &str,
+        files: &[String],
+        to: &Path,
+    ) -> Result<()> {
+        let mut command = Command::new(&self.program);
+        command.current_dir(folder).envs(GO_SURROUNDINGS).stderr(Stdio::inherit());
+        command.args(["mod", "download", "-json", module]);
+        let output = command.output().context("starting go mod download")?;
+        if !output.status.success() {
+            bail!(
+                "`go mod download {module}` in {} ended with {}",
+                folder.display(),
+                output.status
+            );
+        }
+        let told: Downloaded = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("reading what `go mod download {module}` says"))?;
+        for file in files {
+            copy(&told.dir.join(file), to)?;
+        }
+        Ok(())
+    }
+}
+
+/// What `go mod download -json` says of one module.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Downloaded {
+    dir: PathBuf,
+}
+
+/// Copies a file, or the files of a folder, into a folder.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let about = || format!("copying {}", from.display());
+    if from.is_dir() {
+        for entry in fs::read_dir(from).with_context(about)? {
+            copy(&entry.with_context(about)?.path(), to)?;
+        }
+        return Ok(());
+    }
+    let name = from.file_name().with_context(about)?;
+    // The content alone: Go's cache is not writable, and what is kept must be removable.
+    fs::write(to.join(name), fs::read(from).with_context(about)?).with_context(about)
 }
 
 /// Makes a virtual environment with exactly the packages of a requirements file.

@@ -1,5 +1,6 @@
 //! The one table of everything that may stand in a castle file: the reader, its suggestions and the reference use it.
 
+use super::layers::{ENGINE, GITOPS, LAYER, NETWORKING, STORAGE};
 use super::machine::MACHINE;
 use super::platform::{NODES, PLATFORM};
 use super::secrets::{ESCROW, SECRETS};
@@ -23,22 +24,6 @@ pub(super) const fn optional(
 ) -> Attribute {
     Attribute { key, variant: None, kind, presence, doc, example }
 }
-
-const ENABLED: Attribute = optional(
-    "enabled",
-    Kind::Boolean,
-    Presence::Default("true"),
-    "false",
-    "Whether castle installs this layer.",
-);
-
-const OWNER: Attribute = optional(
-    "owner",
-    Kind::Choice(&["castle"]),
-    Presence::Default("\"castle\""),
-    "\"castle\"",
-    "Who installs the layer. `\"flux\"` (castle then only observes it) is not in this version yet.",
-);
 
 /// The whole castle file.
 pub(crate) const CASTLE: Block = Block {
@@ -120,119 +105,6 @@ const NETWORK: Block = Block {
             Presence::Default("\"10.96.0.0/12\""),
             "\"10.96.0.0/12\"",
             "Addresses of services.",
-        ),
-    ],
-    open: None,
-    blocks: &[],
-};
-
-const ENGINE: Block = Block {
-    keyword: "engine",
-    label: Label::OneOf(&["external-secrets"]),
-    times: Times::AtMostOnce,
-    doc: "External Secrets, which brings secrets into the cluster. Left out, it is installed with the defaults.",
-    attributes: &[ENABLED, OWNER],
-    open: None,
-    blocks: &[],
-};
-
-const NETWORKING: Block = Block {
-    keyword: "networking",
-    label: Label::OneOf(&["metallb"]),
-    times: Times::AtMostOnce,
-    doc: "MetalLB, which announces the addresses of `pool`. Left out, it is installed with the defaults.",
-    attributes: &[ENABLED, OWNER],
-    open: None,
-    blocks: &[],
-};
-
-const STORAGE: Block = Block {
-    keyword: "storage",
-    label: Label::OneOf(&["longhorn"]),
-    times: Times::AtMostOnce,
-    doc: "Longhorn, which keeps volumes. Left out, it is installed with the defaults. Volumes live on the machines \
-          with a `data_disk`; if there are none, on the workers' system disks.",
-    attributes: &[
-        ENABLED,
-        OWNER,
-        optional(
-            "replicas",
-            Kind::Integer(1, 20),
-            Presence::Derived("2, or 1 if only one machine carries volumes"),
-            "2",
-            "Copies of each volume, each on a machine of its own.",
-        ),
-    ],
-    open: None,
-    blocks: &[],
-};
-
-const GITOPS: Block = Block {
-    keyword: "gitops",
-    label: Label::OneOf(&["flux"]),
-    times: Times::AtMostOnce,
-    doc: "Flux and the repository that it follows. Left out, nothing is handed over.",
-    attributes: &[
-        ENABLED,
-        OWNER,
-        required(
-            "url",
-            Kind::Repository,
-            "\"https://github.com/example/tazlab-k8s\"",
-            "The repository, https.",
-        ),
-        optional(
-            "branch",
-            Kind::Text,
-            Presence::Default("\"main\""),
-            "\"main\"",
-            "The branch that Flux follows.",
-        ),
-        required(
-            "path",
-            Kind::RepositoryPath,
-            "\"clusters/blue\"",
-            "The folder of this cluster in the repository.",
-        ),
-        optional(
-            "token",
-            Kind::Secret,
-            Presence::Optional,
-            "secret(\"GITHUB_TOKEN\")",
-            "The token that reads the repository; none for a public one.",
-        ),
-        optional(
-            "vars",
-            Kind::TextMap,
-            Presence::Default("{}"),
-            "{ domain = \"tazlab.net\" }",
-            "Values for the ConfigMap `cluster-vars`, which Kustomizations may substitute. Not for secrets: a plain \
-             value under a name such as `db_password` is refused.",
-        ),
-    ],
-    open: None,
-    blocks: &[],
-};
-
-const LAYER: Block = Block {
-    keyword: "layer",
-    label: Label::Name("metrics"),
-    times: Times::Any,
-    doc: "A layer of your own, beyond those built in.",
-    attributes: &[
-        optional(
-            "after",
-            Kind::LayerList,
-            Presence::Default("[]"),
-            "[\"networking\"]",
-            "Layers that must be finished before. Every layer comes after `platform`.",
-        ),
-        required(
-            "manifests",
-            Kind::ProjectPath,
-            "\"./metrics\"",
-            "A folder (or one file) with YAML manifests in the project folder, applied in the order of their paths. \
-             There must be at least one that is not empty.",
         ),
     ],
     open: None,

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use castle_model::Secret;
-use castle_reality::Real;
+use castle_reality::{Real, outside};
 use castle_talos::{Bundle, Presence, Talos, TalosAccess, TalosError};
 use castle_talos_proto::cosi::GetRequest;
 use castle_talos_proto::cosi::state_client::StateClient;
@@ -15,7 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
 use crate::datacenter::{Datacenter, machines};
-use crate::setting::{apid, folder, outside, secrets, somebody};
+use crate::setting::{apid, folder, secrets, somebody};
 
 /// A cluster to be asked: two control planes and a worker, all configured from one bundle, and nobody at `nobody`.
 struct Configured {

@@ -6,14 +6,13 @@ use std::time::Duration;
 use castle_model::spec::{
     Body, MachinesSpec, NodeSpec, PlatformSpec, Role, Spec, StandingSpec, TokenSpec,
 };
+use castle_reality::outside;
 use castle_rehearsal::Host;
 use castle_rehearsal::host::Pace;
 use castle_rehearsal::host::front::Front;
 use castle_talos::{Bundle, Talos, machine_config, without_secrets};
 use castle_wire::{Clock as _, SystemClock, World};
 use tokio::time::timeout;
-
-use crate::setting::outside;
 
 /// How many times faster than outside the datacenter lives: minutes become seconds.
 const SPEED: u32 = 60;

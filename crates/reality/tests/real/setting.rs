@@ -1,16 +1,14 @@
-//! What the tests of this room share: folders, the oracles, who somebody is, and the outside as it really is.
+//! What the tests of this room share: folders, the oracles, and who somebody is.
 
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use castle_model::Secret;
 use castle_reality::{Real, Running, run};
 use castle_talos::TalosAccess;
-use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,16 +17,6 @@ pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// Both versions of Talos' own machinery.
 pub(crate) const ORACLES: [&str; 2] = ["talosoracle-1.13", "talosoracle-1.14"];
-
-/// The outside as it is: real sockets, real time.
-pub(crate) fn outside() -> World {
-    World {
-        dialer: Arc::new(TcpDialer),
-        clock: Arc::new(SystemClock),
-        entropy: Arc::new(SystemEntropy),
-        roots: Arc::new(Vec::new()),
-    }
-}
 
 /// A folder that goes with the test.
 pub(crate) fn folder() -> TempDir {

@@ -109,10 +109,9 @@ impl Kubernetes {
         match trouble {
             Some(_) if hook["failurePolicy"] == "Ignore" => Ok(()),
             Some(why) => {
-                let message = format!(
-                    "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: {why}"
-                );
-                Err(No::new(500, "InternalError", message))
+                let why =
+                    format!("failed calling webhook \"{name}\": failed to call webhook: {why}");
+                Err(No::internal(&why))
             }
             None => judged(resource, object).map_err(|why| {
                 No::new(

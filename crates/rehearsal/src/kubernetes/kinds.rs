@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::shape::Shape;
 use super::store::{Store, key};
 
 /// One kind of object.
@@ -160,6 +161,15 @@ pub(super) fn groups(store: &Store) -> Value {
         })
         .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// The shape of the objects of a kind; a kind that is not built in has its definition.
+pub(super) fn shape<'a>(resource: &'a Resource, definition: Option<&'a Value>) -> Shape<'a> {
+    let Some(definition) = definition else { return Shape::built_in(&resource.kind) };
+    let versions = definition["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let version = versions.iter().find(|version| version["name"] == resource.version.as_str());
+    let schema = version.and_then(|version| version["schema"].get("openAPIV3Schema"));
+    Shape::custom(schema.unwrap_or(&Value::Null))
 }
 
 /// Whether a condition of an object is `True`.

@@ -1,5 +1,7 @@
 //! The API server's verbs: which call asks for what, and the answers to those that only read.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -91,6 +93,13 @@ impl Kubernetes {
                 "the server does not allow this method on the requested resource",
             )),
         }
+    }
+
+    /// The definition of a kind that is not built in.
+    pub(super) fn definition(&self, resource: &Resource) -> Option<Arc<Value>> {
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let place = key("apiextensions.k8s.io", "customresourcedefinitions", "", &name);
+        resource.custom.then(|| self.store.shared(&place)).flatten()
     }
 
     fn get(&self, resource: &Resource, route: &Route, name: &str) -> Result<HttpReply, No> {

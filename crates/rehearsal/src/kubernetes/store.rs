@@ -1,4 +1,4 @@
-//! What the cluster remembers: every object by its place, numbered changes, and what each manager applied.
+//! What the cluster remembers: every object by its place, and numbered changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,8 +17,6 @@ pub(super) struct Store {
     objects: BTreeMap<String, Arc<Value>>,
     /// The number of the last change.
     version: u64,
-    /// What each field manager applied last, by the object's place.
-    applied: BTreeMap<String, BTreeMap<String, Value>>,
     /// The last changes. Watches do not outlive the process, so neither do these.
     #[serde(skip)]
     history: VecDeque<Change>,
@@ -27,9 +25,7 @@ pub(super) struct Store {
 /// Two stores are equal when they hold the same; how far a watch could look back is not part of it.
 impl PartialEq for Store {
     fn eq(&self, other: &Self) -> bool {
-        self.version == other.version
-            && self.objects == other.objects
-            && self.applied == other.applied
+        self.version == other.version && self.objects == other.objects
     }
 }
 
@@ -138,22 +134,11 @@ impl Store {
     /// Removes an object.
     pub(super) fn remove(&mut self, key: &str) -> Option<Arc<Value>> {
         let mut object = Arc::unwrap_or_clone(self.objects.remove(key)?);
-        self.applied.remove(key);
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let object = Arc::new(object);
         self.remember("DELETED", key, object.clone());
         Some(object)
-    }
-
-    /// What the managers of an object applied.
-    pub(super) fn applied(&self, key: &str) -> BTreeMap<String, Value> {
-        self.applied.get(key).cloned().unwrap_or_default()
-    }
-
-    /// Notes what a manager applied.
-    pub(super) fn note_applied(&mut self, key: &str, manager: &str, configuration: Value) {
-        self.applied.entry(key.to_owned()).or_default().insert(manager.to_owned(), configuration);
     }
 
     /// The changes after a number; none if they are no longer remembered.

@@ -5,13 +5,18 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Kubernetes;
-use super::kinds::Resource;
-use super::merge;
+use super::kinds::{self, Resource};
+use super::managed::{Managers, Writer};
+use super::patch;
 use super::refuse::No;
 use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
+use super::typed;
 use crate::turn::{HttpCall, HttpReply, Turn};
+
+/// The media type of server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// A call that writes.
 pub(super) struct Write<'a> {
@@ -48,18 +53,13 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
     ) -> Result<HttpReply, No> {
-        let mut object = self.body()?;
+        let object = self.body()?;
         let place = self.place(self.name());
         let live =
             cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let known = object["metadata"]["resourceVersion"].as_str();
         if known.is_some_and(|known| live["metadata"]["resourceVersion"] != known) {
             return Err(No::modified(&self.resource, self.name()));
-        }
-        if self.is_status() {
-            let mut whole = live.clone();
-            whole["status"] = object["status"].take();
-            object = whole;
         }
         self.store(cluster, turn, &place, object)
     }
@@ -71,19 +71,19 @@ impl Write<'_> {
     ) -> Result<HttpReply, No> {
         let media = self.call.header("content-type").unwrap_or_default();
         let media = media.split(';').next().unwrap_or_default().trim();
-        if media == "application/apply-patch+yaml" {
+        if media == APPLY {
             return self.apply(cluster, turn);
         }
         let place = self.place(self.name());
         let live =
             cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let mut object = live.clone();
-        let patch = self.parsed()?;
+        let wanted = self.parsed()?;
         match media {
             "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-                merge::merge_patch(&mut object, &patch);
+                patch::merge_patch(&mut object, &wanted);
             }
-            "application/json-patch+json" => merge::json_patch(&mut object, &patch)
+            "application/json-patch+json" => patch::json_patch(&mut object, &wanted)
                 .map_err(|why| No::new(422, "Invalid", why))?,
             other => {
                 let message = format!(
@@ -104,29 +104,28 @@ impl Write<'_> {
                 "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
             ));
         }
-        let wanted = without_string_data(self.body()?);
-        if !wanted["metadata"]["managedFields"].is_null() {
+        let mut config = without_string_data(self.body()?);
+        if !config["metadata"]["managedFields"].is_null() {
             return Err(No::bad("metadata.managedFields must be nil"));
         }
+        typed::without_nulls(&mut config);
         let place = self.place(self.name());
-        let empty = json!({});
-        let live = cluster.store.get(&place).unwrap_or(&empty);
-        let applied = cluster.store.applied(&place);
-        if !self.query.is("force") {
-            for (other, theirs) in applied.iter().filter(|(other, _)| *other != manager) {
-                if let Some(field) = merge::conflict(live, theirs, &wanted, "") {
-                    let message =
-                        format!("Apply failed with 1 conflict: conflict with \"{other}\": {field}");
-                    return Err(No::new(409, "Conflict", message));
-                }
-            }
+        let live = cluster.store.shared(&place);
+        if let (Some(live), Some(known)) = (&live, config["metadata"]["resourceVersion"].as_str())
+            && live["metadata"]["resourceVersion"] != known
+        {
+            return Err(No::modified(&self.resource, self.name()));
         }
-        let object = merge::apply(live, applied.get(manager), &wanted);
-        let reply = self.store(cluster, turn, &place, object)?;
-        if !self.query.dry_run() {
-            cluster.store.note_applied(&place, manager, wanted);
+        if self.is_status() && live.is_none() {
+            return Err(No::not_found(&self.resource, self.name()));
         }
-        Ok(reply)
+        let empty = json!({"metadata": {}});
+        let live = live.as_deref().unwrap_or(&empty);
+        let definition = cluster.definition(&self.resource);
+        let shape = kinds::shape(&self.resource, definition.as_deref());
+        let by = (&self.writer(cluster.stamp()), self.query.is("force"));
+        let object = Managers::read(live).apply(live, &config, by, &shape)?;
+        self.store(cluster, turn, &place, object)
     }
 
     pub(super) fn delete(
@@ -162,8 +161,15 @@ impl Write<'_> {
         self.check_namespace(cluster)?;
         let before = cluster.store.shared(place);
         let before = before.as_deref();
-        let object = if self.is_status() { object } else { with_status_of(before, object) };
-        let object = cluster.completed(turn, &self.resource, &self.identity(), before, object);
+        let object = if self.is_status() {
+            with_all_but_status_of(before, object)
+        } else {
+            with_status_of(before, object)
+        };
+        let mut object = cluster.completed(turn, &self.resource, before, object);
+        if !self.is_apply() {
+            self.note_update(cluster, before, &mut object);
+        }
         super::admission::check(&self.resource, &object)?;
         if !self.is_status() {
             let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
@@ -254,21 +260,43 @@ impl Write<'_> {
         key(&self.resource.group, &self.resource.plural, &self.route.namespace, name)
     }
 
+    fn is_apply(&self) -> bool {
+        self.call.method == "PATCH"
+            && self.call.header("content-type").is_some_and(|m| m.starts_with(APPLY))
+    }
+
     /// Who writes, and how, for `managedFields`.
-    fn identity(&self) -> (String, &'static str) {
-        let apply = self
-            .call
-            .header("content-type")
-            .is_some_and(|m| m.starts_with("application/apply-patch"));
+    fn writer(&self, time: String) -> Writer {
         let manager = match self.query.get("fieldManager") {
             "" => self
                 .call
                 .header("user-agent")
                 .and_then(|a| a.split('/').next())
+                .filter(|name| !name.is_empty())
                 .unwrap_or("unknown"),
             named => named,
         };
-        (manager.to_owned(), if apply { "Apply" } else { "Update" })
+        Writer {
+            manager: manager.to_owned(),
+            apply: self.is_apply(),
+            api_version: self.resource.api_version(),
+            subresource: self.route.subresource.clone().unwrap_or_default(),
+            time,
+        }
+    }
+
+    /// Notes whose the fields are that a write other than apply changed. Who sends managers of its own means them.
+    fn note_update(&self, cluster: &Kubernetes, before: Option<&Value>, object: &mut Value) {
+        let given = object["metadata"]["managedFields"].as_array().is_some_and(|m| !m.is_empty());
+        let managers = if given {
+            Managers::read(object)
+        } else {
+            before.map(Managers::read).unwrap_or_default()
+        };
+        let definition = cluster.definition(&self.resource);
+        let shape = kinds::shape(&self.resource, definition.as_deref());
+        let empty = json!({"metadata": {}});
+        managers.update(before.unwrap_or(&empty), object, &self.writer(cluster.stamp()), &shape);
     }
 }
 
@@ -278,7 +306,6 @@ impl Kubernetes {
         &mut self,
         turn: &mut Turn<'_>,
         resource: &Resource,
-        (manager, operation): &(String, &'static str),
         before: Option<&Value>,
         object: Value,
     ) -> Value {
@@ -303,15 +330,6 @@ impl Kubernetes {
             let changed = before.is_none_or(|b| content(b) != content(&object));
             object["metadata"]["generation"] = (last + i64::from(changed)).into();
         }
-        let mut managers = old["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-        let same = |entry: &Value| {
-            entry["manager"] == manager.as_str() && entry["operation"] == *operation
-        };
-        if !managers.iter().any(same) {
-            managers.push(json!({"manager": manager, "operation": operation,
-                "apiVersion": resource.api_version(), "time": self.stamp()}));
-        }
-        object["metadata"]["managedFields"] = managers.into();
         object
     }
 
@@ -362,6 +380,15 @@ fn with_status_of(before: Option<&Value>, mut object: Value) -> Value {
         }
     }
     object
+}
+
+/// A write of the status leaves all else alone, but for who owns what.
+fn with_all_but_status_of(before: Option<&Value>, mut object: Value) -> Value {
+    let Some(before) = before else { return object };
+    let mut whole = before.clone();
+    whole["status"] = object["status"].take();
+    whole["metadata"]["managedFields"] = object["metadata"]["managedFields"].take();
+    whole
 }
 
 /// Whether somebody asked Flux to look again.

@@ -1,0 +1,123 @@
+//! Plain requests to an API server, for what our client has no call for.
+
+use castle_kubernetes::KubeAccess;
+use castle_wire::tls::client_config;
+use castle_wire::{CallError, ClientIdentity, Connector, Rest, Verify, World};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use serde_json::Value;
+
+/// What an API server answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The status.
+    pub code: u16,
+    /// The body; text that is no JSON is a string.
+    pub body: Value,
+}
+
+impl Answer {
+    /// The body of an answer that is a success.
+    ///
+    /// # Panics
+    /// If it is none.
+    #[must_use]
+    pub fn expect_success(self) -> Value {
+        assert!((200..300).contains(&self.code), "{} {}", self.code, self.body);
+        self.body
+    }
+}
+
+/// A caller of one API server.
+#[derive(Clone)]
+pub struct Raw {
+    rest: Rest,
+}
+
+impl Raw {
+    /// A caller with somebody's certificates.
+    ///
+    /// # Panics
+    /// If these can not be used.
+    #[must_use]
+    pub fn new(world: &World, access: &KubeAccess) -> Self {
+        let identity = ClientIdentity::from_pem(&access.certificate, &access.key)
+            .expect("a test's certificates can be read");
+        let verify = Verify::Authority(access.authority.clone());
+        let config = client_config(&verify, Some(identity), world.clock.clone(), &[b"http/1.1"])
+            .expect("a test's certificates can be used");
+        Self { rest: Rest::over(Connector::new(world.dialer.clone(), config), &access.server) }
+    }
+
+    /// Asks something, and reads the whole answer.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    ///
+    /// # Panics
+    /// If the media type is none.
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        media: &str,
+        body: &Value,
+    ) -> Result<Answer, CallError> {
+        let media = HeaderValue::from_str(media).expect("a media type is plain text");
+        let json = HeaderValue::from_static("application/json");
+        let headers = vec![(CONTENT_TYPE, media), (ACCEPT, json)];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let reply = self.rest.request(method, path, headers, body).await?;
+        let text = reply.text();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Ok(Answer { code: reply.status.as_u16(), body })
+    }
+
+    /// Gets a path.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn get(&self, path: &str) -> Result<Answer, CallError> {
+        self.ask(Method::GET, path, "application/json", &Value::Null).await
+    }
+
+    /// Deletes a path at once.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn delete(&self, path: &str) -> Result<Answer, CallError> {
+        self.ask(Method::DELETE, path, "application/json", &Value::Null).await
+    }
+
+    /// Creates an object in a collection.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, CallError> {
+        self.ask(Method::POST, path, "application/json", body).await
+    }
+
+    /// Replaces an object.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Answer, CallError> {
+        self.ask(Method::PUT, path, "application/json", body).await
+    }
+
+    /// Merges fields into an object.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn merge(&self, path: &str, body: &Value) -> Result<Answer, CallError> {
+        self.ask(Method::PATCH, path, "application/merge-patch+json", body).await
+    }
+
+    /// Applies an object on the server's side; the path names the field manager.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn apply(&self, path: &str, body: &Value) -> Result<Answer, CallError> {
+        self.ask(Method::PATCH, path, "application/apply-patch+yaml", body).await
+    }
+}
