@@ -139,6 +139,8 @@ impl Kubernetes {
             Err(_) => every(&object["spec"]["retryInterval"], interval.0),
         };
         let stamp = self.stamp();
+        // What was built may have changed the Kustomization itself.
+        let Some(object) = self.store.shared(place) else { return };
         let mut after = (*object).clone();
         noted(&mut after, built, &stamp);
         if after != *object {
