@@ -156,10 +156,10 @@ impl Kubelet {
             let address = Ipv4Addr::new(192, 168, 1, last);
             let (node, status) = node(name, address);
             let made = raw.post("/api/v1/nodes", &node).await.expect("the API server answers");
-            drop(made.expect_success());
+            made.must_succeed();
             let path = format!("/api/v1/nodes/{name}/status");
             let said = raw.merge(&path, &status).await.expect("the API server answers");
-            drop(said.expect_success());
+            said.must_succeed();
             registered.insert((*name).to_owned(), address);
         }
         Self {

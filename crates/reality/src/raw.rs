@@ -17,13 +17,21 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Stops the test if this is no success.
+    ///
+    /// # Panics
+    /// Then.
+    pub fn must_succeed(&self) {
+        assert!((200..300).contains(&self.code), "{} {}", self.code, self.body);
+    }
+
     /// The body of an answer that is a success.
     ///
     /// # Panics
     /// If it is none.
     #[must_use]
     pub fn expect_success(self) -> Value {
-        assert!((200..300).contains(&self.code), "{} {}", self.code, self.body);
+        self.must_succeed();
         self.body
     }
 }

@@ -14,6 +14,8 @@ mod apid;
 mod bundle;
 #[path = "real/cluster.rs"]
 mod cluster;
+#[path = "real/contract.rs"]
+mod contract;
 #[path = "real/documents.rs"]
 mod documents;
 #[path = "real/infisicalsdk.rs"]

@@ -5,23 +5,34 @@
 //! what it would write, after a time drawn from the calibration of the real one.
 
 mod admission;
+mod balancer;
 mod birth;
+mod complete;
+mod custom;
+mod delete;
+mod events;
 mod fields;
 mod flux;
+mod hooks;
 mod kinds;
 mod life;
+mod list;
 mod longhorn;
 mod managed;
 mod network;
 mod nodes;
 mod patch;
+mod pods;
+mod pulls;
 mod refuse;
 mod route;
 mod secrets;
+mod security;
 mod serve;
 mod shape;
 mod shown;
 mod store;
+mod trouble;
 mod typed;
 mod watch;
 mod workload;
@@ -34,11 +45,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use flux::FluxTrouble;
+pub use trouble::KubernetesTrouble;
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
+use self::pulls::Pulls;
 use self::refuse::No;
 use self::store::{Store, parts};
+use self::trouble::Troubles;
 use crate::durations::Process;
 use crate::turn::{HttpCall, HttpReply, Neighbours, Signal, Turn};
 
@@ -70,6 +84,8 @@ enum Work {
     NodeReady { name: String, joined: u64 },
     /// A node has been silent for so long that it counts as gone.
     NodeSilent { name: String, joined: u64 },
+    /// A kubelet tries again to pull a pod's images.
+    PullAgain { key: String, uid: String, attempt: u32 },
     /// A pod's images are there and its containers run.
     PodStarted { key: String, uid: String },
     /// A pod's probes pass.
@@ -82,7 +98,15 @@ enum Work {
     LonghornDisk { node: String },
     /// Longhorn's deployer has made the CSI drivers.
     LonghornDrivers,
-    /// A namespace has been emptied.
+    /// The garbage collector has noticed that an owner is gone.
+    Ownerless { uid: String },
+    /// The garbage collector looks after the dependents of an object that goes last.
+    Foreground { key: String, uid: String },
+    /// The garbage collector frees the dependents of an object that goes without them.
+    Orphan { key: String, uid: String },
+    /// A pod that is being deleted has stopped.
+    PodStopped { key: String, uid: String },
+    /// The namespace controller looks whether a namespace is empty.
     NamespaceGone { name: String },
     /// Time for bookmarks.
     Tick,
@@ -107,6 +131,8 @@ pub struct Kubernetes {
     counter: u64,
     /// Kustomizations that do not hear when what they depend on becomes ready.
     deaf: BTreeSet<String>,
+    pulls: Pulls,
+    troubles: Troubles,
 }
 
 impl Kubernetes {
@@ -126,13 +152,21 @@ impl Kubernetes {
                     era: self.era + 1,
                     now: turn.now,
                     deaf: std::mem::take(&mut self.deaf),
+                    pulls: std::mem::take(&mut self.pulls),
+                    troubles: std::mem::take(&mut self.troubles),
                     ..Self::default()
                 };
                 self.populate(turn);
                 self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick);
             }
             Signal::ClusterLost { cluster } if self.is(cluster) => {
-                *self = Self { era: self.era + 1, now: turn.now, ..Self::default() };
+                *self = Self {
+                    era: self.era + 1,
+                    now: turn.now,
+                    pulls: std::mem::take(&mut self.pulls),
+                    troubles: std::mem::take(&mut self.troubles),
+                    ..Self::default()
+                };
             }
             Signal::NodeJoined { cluster, name, address, control_plane, data_disk, extensions }
                 if self.is(cluster) =>
@@ -198,12 +232,17 @@ impl Kubernetes {
             Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
             Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
             Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
+            Work::PullAgain { key, uid, attempt } => self.pull(turn, &key, &uid, attempt),
             Work::PodStarted { key, uid } => self.pod_started(turn, &key, &uid),
             Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
             Work::Authority { namespace, service } => self.authority(&namespace, &service),
             Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
             Work::LonghornDisk { node } => self.longhorn_disk(&node),
             Work::LonghornDrivers => self.longhorn_drivers(turn),
+            Work::Ownerless { uid } => self.ownerless(turn, &uid),
+            Work::Foreground { key, uid } => self.foreground(turn, &key, &uid),
+            Work::Orphan { key, uid } => self.orphan(turn, &key, &uid),
+            Work::PodStopped { key, uid } => self.pod_stopped(turn, &key, &uid),
             Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
             Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
         }
@@ -242,7 +281,7 @@ impl Kubernetes {
         match (parts(key).0, parts(key).1) {
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.establish(key),
             ("apps", "deployments" | "daemonsets" | "statefulsets") => self.roll_out(turn, key),
-            ("", "services") => self.connect(key),
+            ("", "services") => self.connect(turn, key),
             ("", "persistentvolumeclaims") => self.bind(turn, key),
             ("external-secrets.io", "clustersecretstores" | "secretstores") => {
                 self.check_store(turn, key, neighbours);
@@ -267,13 +306,14 @@ impl Kubernetes {
             ("source.toolkit.fluxcd.io", "gitrepositories") => (1_000, 2_000, 5_000),
             ("kustomize.toolkit.fluxcd.io", "kustomizations") => (2_000, 5_000, 15_000),
             ("helm.toolkit.fluxcd.io", "helmreleases") => (4_000, 9_000, 20_000),
-            ("metallb.io", "ipaddresspools") => {
+            ("metallb.io", "ipaddresspools" | "l2advertisements") => {
                 for service in self.store.keys("", "services") {
                     self.plan(turn, &service, (300, 600, 1_500));
                 }
                 return;
             }
             ("admissionregistration.k8s.io", _) => return self.hooks_registered(turn, key),
+            ("", "namespaces") => return self.namespace_changed(turn, key),
             _ => return,
         };
         self.plan(turn, key, span);
@@ -355,6 +395,13 @@ fn set_condition(
     match conditions.iter_mut().find(|c| c["type"] == kind) {
         Some(place) => *place = condition,
         None => conditions.push(condition),
+    }
+}
+
+/// Takes a condition away.
+fn clear_condition(object: &mut Value, kind: &str) {
+    if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+        conditions.retain(|condition| condition["type"] != kind);
     }
 }
 

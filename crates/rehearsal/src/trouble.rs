@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
-pub use crate::kubernetes::FluxTrouble;
+pub use crate::kubernetes::{FluxTrouble, KubernetesTrouble};
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub use crate::sources::git::GitTrouble;
 pub use crate::talos::TalosTrouble;
@@ -24,6 +24,8 @@ pub enum Trouble {
     Git(GitTrouble),
     /// With Flux.
     Flux(FluxTrouble),
+    /// In the cluster.
+    Kubernetes(KubernetesTrouble),
 }
 
 impl From<GitTrouble> for Trouble {
@@ -35,6 +37,12 @@ impl From<GitTrouble> for Trouble {
 impl From<FluxTrouble> for Trouble {
     fn from(trouble: FluxTrouble) -> Self {
         Self::Flux(trouble)
+    }
+}
+
+impl From<KubernetesTrouble> for Trouble {
+    fn from(trouble: KubernetesTrouble) -> Self {
+        Self::Kubernetes(trouble)
     }
 }
 

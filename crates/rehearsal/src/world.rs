@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -238,7 +238,11 @@ impl Datacenter {
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Flux(trouble)) => {
-                self.kubernetes.suffer(trouble);
+                self.kubernetes.flux_suffers(trouble);
+                (Applied::Done, true, false, false)
+            }
+            Input::Trouble(Trouble::Kubernetes(trouble)) => {
+                self.kubernetes.suffer(&turn, trouble);
                 (Applied::Done, true, false, false)
             }
             Input::Rest => (Applied::Done, true, false, false),

@@ -21,7 +21,8 @@ const SPEED: u32 = 60;
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// The schematic that the machines' images come from.
-const SCHEMATIC: &str = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba";
+pub(crate) const SCHEMATIC: &str =
+    "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba";
 
 /// A datacenter with real sockets.
 pub(crate) struct Datacenter {

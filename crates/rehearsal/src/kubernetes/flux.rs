@@ -93,7 +93,7 @@ impl Kubernetes {
     }
 
     /// Lets something go wrong with Flux.
-    pub fn suffer(&mut self, trouble: &FluxTrouble) {
+    pub fn flux_suffers(&mut self, trouble: &FluxTrouble) {
         let FluxTrouble::Miss { unit } = trouble;
         self.deaf.insert(unit.clone());
     }

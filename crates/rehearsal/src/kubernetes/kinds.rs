@@ -6,7 +6,7 @@ use super::shape::Shape;
 use super::store::{Store, key};
 
 /// One kind of object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Resource {
     pub(super) group: String,
     pub(super) version: String,
@@ -14,6 +14,8 @@ pub(super) struct Resource {
     pub(super) kind: String,
     pub(super) namespaced: bool,
     pub(super) custom: bool,
+    /// Whether its status is written apart.
+    pub(super) status: bool,
 }
 
 impl Resource {
@@ -32,7 +34,8 @@ impl Resource {
 
     /// Whether the server counts changes of the specification.
     pub(super) fn has_generation(&self) -> bool {
-        !self.group.is_empty() && !self.group.starts_with("rbac")
+        !self.group.is_empty() && !NO_GENERATION.contains(&self.group.as_str())
+            || self.kind == "Pod"
     }
 
     fn discovered(&self) -> Value {
@@ -42,6 +45,63 @@ impl Resource {
         })
     }
 }
+
+/// Groups whose objects carry no generation.
+const NO_GENERATION: &[&str] = &[
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Built-in kinds whose status is written apart.
+const WITH_STATUS: &[&str] = &[
+    "APIService",
+    "CronJob",
+    "CustomResourceDefinition",
+    "DaemonSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "Ingress",
+    "Job",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "ReplicaSet",
+    "ResourceQuota",
+    "Service",
+    "StatefulSet",
+];
+
+/// The fields of built-in kinds that have others than `spec` and `status`.
+const FIELDS: &[(&str, &[&str])] = &[
+    ("ClusterRole", &["rules", "aggregationRule"]),
+    ("ClusterRoleBinding", &["subjects", "roleRef"]),
+    ("ConfigMap", &["data", "binaryData", "immutable"]),
+    ("EndpointSlice", &["addressType", "endpoints", "ports"]),
+    ("MutatingWebhookConfiguration", &["webhooks"]),
+    ("PriorityClass", &["value", "globalDefault", "description", "preemptionPolicy"]),
+    ("Role", &["rules"]),
+    ("RoleBinding", &["subjects", "roleRef"]),
+    ("Secret", &["data", "stringData", "type", "immutable"]),
+    ("ServiceAccount", &["secrets", "imagePullSecrets", "automountServiceAccountToken"]),
+    (
+        "StorageClass",
+        &[
+            "provisioner",
+            "parameters",
+            "reclaimPolicy",
+            "mountOptions",
+            "allowVolumeExpansion",
+            "volumeBindingMode",
+            "allowedTopologies",
+        ],
+    ),
+    ("ValidatingWebhookConfiguration", &["webhooks"]),
+];
 
 /// Group, version, plural, kind, whether it lives in namespaces.
 type BuiltIn = (&'static str, &'static str, &'static str, &'static str, bool);
@@ -124,6 +184,7 @@ fn built_in(&(group, version, plural, kind, namespaced): &BuiltIn) -> Resource {
         kind: kind.to_owned(),
         namespaced,
         custom: false,
+        status: WITH_STATUS.contains(&kind),
     }
 }
 
@@ -165,11 +226,32 @@ pub(super) fn groups(store: &Store) -> Value {
 
 /// The shape of the objects of a kind; a kind that is not built in has its definition.
 pub(super) fn shape<'a>(resource: &'a Resource, definition: Option<&'a Value>) -> Shape<'a> {
-    let Some(definition) = definition else { return Shape::built_in(&resource.kind) };
+    definition.map_or_else(
+        || Shape::built_in(&resource.kind),
+        |definition| Shape::custom(schema(resource, definition)),
+    )
+}
+
+/// What a definition says of the objects of its kind; nothing if it says nothing.
+pub(super) fn schema<'a>(resource: &Resource, definition: &'a Value) -> &'a Value {
     let versions = definition["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
     let version = versions.iter().find(|version| version["name"] == resource.version.as_str());
-    let schema = version.and_then(|version| version["schema"].get("openAPIV3Schema"));
-    Shape::custom(schema.unwrap_or(&Value::Null))
+    version.and_then(|version| version["schema"].get("openAPIV3Schema")).unwrap_or(&Value::Null)
+}
+
+/// Takes out the fields that a built-in kind does not have, and tells their names.
+pub(super) fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
+    if resource.kind == "Event" {
+        return Vec::new();
+    }
+    let own = FIELDS.iter().find(|(kind, _)| *kind == resource.kind);
+    let own = own.map_or(&["spec", "status"][..], |(_, fields)| fields);
+    let known =
+        |name: &str| own.contains(&name) || matches!(name, "apiVersion" | "kind" | "metadata");
+    let Some(map) = object.as_object_mut() else { return Vec::new() };
+    let unknown: Vec<String> = map.keys().filter(|name| !known(name)).cloned().collect();
+    map.retain(|name, _| known(name));
+    unknown
 }
 
 /// Whether a condition of an object is `True`.
@@ -197,6 +279,7 @@ fn from_definition(definition: &Value) -> Vec<Resource> {
             kind: text(&spec["names"]["kind"]),
             namespaced: spec["scope"] == "Namespaced",
             custom: true,
+            status: version["subresources"].get("status").is_some(),
         })
         .collect()
 }

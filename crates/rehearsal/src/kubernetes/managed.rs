@@ -143,7 +143,7 @@ impl Managers {
     ) -> Result<Value, No> {
         if let Some((path, which)) = typed::twice(config, shape, "") {
             let why = format!("{path}: duplicate entries for key {which}");
-            return Err(No::duplicate(config, &why));
+            return Err(No::untyped(config, &why));
         }
         self.note_what_was_there(live, writer, shape);
         let named = strip(typed::fields_of(config, shape), writer);

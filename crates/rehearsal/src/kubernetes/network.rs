@@ -1,7 +1,5 @@
 //! Services: endpoints follow pods, load balancers get addresses, and webhooks begin to serve later than they look ready.
 
-use std::net::Ipv4Addr;
-
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -20,7 +18,7 @@ impl Kubernetes {
     pub(super) fn services_of(&self, pod: &Value) -> Vec<String> {
         let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
         self.store
-            .under(&format!("|services|{namespace}|"))
+            .under(&format!("/services/{namespace}/"))
             .filter(|(_, service)| {
                 let selector = &service["spec"]["selector"];
                 selector.as_object().is_some_and(|s| !s.is_empty())
@@ -31,12 +29,10 @@ impl Kubernetes {
     }
 
     /// A service's controllers: its endpoint slice, and its address if it wants one.
-    pub(super) fn connect(&mut self, place: &str) {
+    pub(super) fn connect(&mut self, turn: &mut Turn<'_>, place: &str) {
         let Some(service) = self.store.shared(place) else { return };
         self.slice(place, &service);
-        if service["spec"]["type"] == "LoadBalancer" {
-            self.give_address(place, &service);
-        }
+        self.balance(turn, place, &service);
     }
 
     fn slice(&mut self, place: &str, service: &Value) {
@@ -47,7 +43,7 @@ impl Kubernetes {
         let (_, _, namespace, name) = parts(place);
         let endpoints: Vec<Value> = self
             .store
-            .under(&format!("|pods|{namespace}|"))
+            .under(&format!("/pods/{namespace}/"))
             .filter(|(_, pod)| includes(&pod["metadata"]["labels"], selector))
             .filter_map(|(_, pod)| {
                 let address = pod["status"]["podIP"].as_str()?;
@@ -64,7 +60,7 @@ impl Kubernetes {
         let suffix = &hex::encode(Sha256::digest(uid))[..5];
         let slice =
             key("discovery.k8s.io", "endpointslices", namespace, &format!("{name}-{suffix}"));
-        let ports = service["spec"]["ports"].clone();
+        let ports = self.target_ports(namespace, service);
         let object = self.store.get(&slice).cloned().unwrap_or_else(|| json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
             "metadata": {
@@ -76,40 +72,37 @@ impl Kubernetes {
                 },
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid, "controller": true}],
             },
-            "ports": ports,
         }));
         let mut object = object;
         object["endpoints"] = endpoints.into();
+        object["ports"] = ports.into();
         self.store.put(&slice, object);
     }
 
-    /// MetalLB's controller gives the first free address of the pools.
-    fn give_address(&mut self, place: &str, service: &Value) {
-        let has = !service["status"]["loadBalancer"]["ingress"].is_null();
-        if has || !self.is_up("metallb-system", "deployments", "controller") {
-            return;
-        }
-        let taken: Vec<String> = self
+    /// The ports of a service as its pods have them: a name is that of a port of their containers.
+    fn target_ports(&self, namespace: &str, service: &Value) -> Vec<Value> {
+        let selector = &service["spec"]["selector"];
+        let prefix = format!("/pods/{namespace}/");
+        let pod = self
             .store
-            .all("", "services")
-            .filter_map(|(_, s)| {
-                s["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().map(str::to_owned)
-            })
-            .collect();
-        let free = self
-            .store
-            .all("metallb.io", "ipaddresspools")
-            .flat_map(|(_, pool)| pool["spec"]["addresses"].as_array().cloned().unwrap_or_default())
-            .filter_map(|range| range.as_str().and_then(ends))
-            .flat_map(|(from, to)| (u32::from(from)..=u32::from(to)).map(Ipv4Addr::from))
-            .map(|address| address.to_string())
-            .find(|address| !taken.contains(address));
-        if let Some(address) = free {
-            self.store.change(place, |service| {
-                service["status"]["loadBalancer"]["ingress"] =
-                    json!([{"ip": address, "ipMode": "VIP"}]);
-            });
-        }
+            .under(&prefix)
+            .find(|(_, pod)| includes(&pod["metadata"]["labels"], selector));
+        let named = |name: &str| -> Option<Value> {
+            let containers = pod?.1["spec"]["containers"].as_array()?;
+            let mut ports = containers.iter().filter_map(|c| c["ports"].as_array()).flatten();
+            ports.find(|p| p["name"] == name).map(|p| p["containerPort"].clone())
+        };
+        let all = service["spec"]["ports"].as_array().into_iter().flatten();
+        all.map(|port| {
+            let target = match &port["targetPort"] {
+                Value::String(name) => named(name).unwrap_or(Value::Null),
+                Value::Null => port["port"].clone(),
+                number => number.clone(),
+            };
+            let protocol = port["protocol"].as_str().unwrap_or("TCP");
+            json!({"name": port["name"].as_str().unwrap_or_default(), "port": target, "protocol": protocol})
+        })
+        .collect()
     }
 
     /// A pod behind webhooks is ready. Its certificate is written soon; its process listens only some seconds later,
@@ -153,7 +146,7 @@ impl Kubernetes {
             let Some(service) = self.store.get(&key("", "services", namespace, name)) else {
                 continue;
             };
-            let prefix = format!("|pods|{namespace}|");
+            let prefix = format!("/pods/{namespace}/");
             let ready = self.store.under(&prefix).find(|(_, pod)| {
                 condition(pod, "Ready")
                     && includes(&pod["metadata"]["labels"], &service["spec"]["selector"])
@@ -194,7 +187,7 @@ impl Kubernetes {
     pub(super) fn now_serving(&mut self, namespace: &str, service: &str) {
         let alive = self
             .store
-            .under(&format!("|pods|{namespace}|"))
+            .under(&format!("/pods/{namespace}/"))
             .any(|(_, pod)| condition(pod, "Ready"));
         if alive {
             self.authority(namespace, service);
@@ -206,15 +199,4 @@ impl Kubernetes {
 fn calls(hook: &Value, namespace: &str, service: &str) -> bool {
     let target = &hook["clientConfig"]["service"];
     target["namespace"] == namespace && target["name"] == service
-}
-
-/// The ends of `10.0.0.1-10.0.0.9` or `10.0.0.0/24`.
-fn ends(range: &str) -> Option<(Ipv4Addr, Ipv4Addr)> {
-    if let Some((from, to)) = range.split_once('-') {
-        return Some((from.trim().parse().ok()?, to.trim().parse().ok()?));
-    }
-    let (base, bits) = range.split_once('/')?;
-    let (base, bits): (Ipv4Addr, u32) = (base.parse().ok()?, bits.parse().ok()?);
-    let host = u32::MAX.checked_shr(bits).unwrap_or(0);
-    Some((Ipv4Addr::from(u32::from(base) & !host), Ipv4Addr::from(u32::from(base) | host)))
 }

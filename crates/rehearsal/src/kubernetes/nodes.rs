@@ -168,6 +168,18 @@ impl Kubernetes {
         }
     }
 
+    /// A namespace may take pods now that it refused: its workloads are looked at again.
+    pub(super) fn namespace_changed(&mut self, turn: &mut Turn<'_>, place: &str) {
+        let name = parts(place).3;
+        for plural in ["daemonsets", "deployments", "statefulsets"] {
+            for place in self.store.keys("apps", plural) {
+                if parts(&place).2 == name {
+                    self.plan(turn, &place, (50, 150, 400));
+                }
+            }
+        }
+    }
+
     /// Every workload is looked at again, because what it waits for may have come.
     fn replan_workloads(&mut self, turn: &mut Turn<'_>) {
         for plural in ["daemonsets", "deployments", "statefulsets"] {

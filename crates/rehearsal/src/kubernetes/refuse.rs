@@ -13,11 +13,13 @@ pub(super) struct No {
     pub(super) message: String,
     /// What the object is, or what each part of the refusal is about.
     pub(super) details: Option<Box<Value>>,
+    /// Where a list could go on.
+    pub(super) proceed: Option<String>,
 }
 
 impl No {
     pub(super) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, proceed: None }
     }
 
     /// The same refusal, about an object of a kind.
@@ -48,15 +50,58 @@ impl No {
     }
 
     pub(super) fn modified(resource: &Resource, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let full = resource.full_name();
-        Self::new(
-            409,
-            "Conflict",
-            format!(
-                "Operation cannot be fulfilled on {full} \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
-            ),
-        )
-        .about(resource, name)
+        let message = format!("Operation cannot be fulfilled on {full} \"{name}\": {why}");
+        Self::new(409, "Conflict", message).about(resource, name)
+    }
+
+    pub(super) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let full = resource.full_name();
+        Self::new(403, "Forbidden", format!("{full} \"{name}\" is forbidden: {why}"))
+            .about(resource, name)
+    }
+
+    /// A patch that cannot be done.
+    pub(super) fn unprocessable() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self { details: Some(Box::new(json!({}))), ..Self::new(422, "Invalid", message) }
+    }
+
+    /// A patch of a kind that the server does not take.
+    pub(super) fn media(custom: bool) -> Self {
+        let mut types = vec!["application/json-patch+json", "application/merge-patch+json"];
+        if !custom {
+            types.push("application/strategic-merge-patch+json");
+        }
+        types.extend(["application/apply-patch+yaml", "application/apply-patch+cbor"]);
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            types.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// A place that the server has not come to yet.
+    pub(super) fn too_large(asked: u64, now: u64) -> Self {
+        let details = json!({"retryAfterSeconds": 1, "causes": [
+            {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]});
+        let message = format!("Timeout: Too large resource version: {asked}, current: {now}");
+        Self { details: Some(Box::new(details)), ..Self::new(504, "Timeout", message) }
+    }
+
+    /// Fields that the kind does not have, where the client is strict about them.
+    pub(super) fn strict(resource: &Resource, fields: &[String]) -> Self {
+        let (kind, version) = (&resource.kind, &resource.version);
+        let fields: Vec<String> = fields.iter().map(|f| format!("unknown field {f:?}")).collect();
+        Self::bad(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+            fields.join(", ")
+        ))
     }
 
     pub(super) fn bad(message: impl Into<String>) -> Self {
@@ -64,9 +109,18 @@ impl No {
     }
 
     pub(super) fn invalid(resource: &Resource, name: &str, why: &str) -> Self {
+        Self::invalid_as(resource, &resource.kind, name, why)
+    }
+
+    /// Invalid, in the words of the part of the server that knows the kind only by its plural.
+    pub(super) fn invalid_plural(resource: &Resource, name: &str, why: &str) -> Self {
+        Self::invalid_as(resource, &resource.plural, name, why)
+    }
+
+    fn invalid_as(resource: &Resource, called: &str, name: &str, why: &str) -> Self {
         let kind = match resource.group.as_str() {
-            "" => resource.kind.clone(),
-            group => format!("{}.{group}", resource.kind),
+            "" => called.to_owned(),
+            group => format!("{called}.{group}"),
         };
         let mut no = Self::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {why}"));
         let (field, message) = why.split_once(": ").unwrap_or(("", why));
@@ -76,7 +130,7 @@ impl No {
             Some("Unsupported value") => "FieldValueNotSupported",
             _ => "FieldValueInvalid",
         };
-        let mut details = json!({"name": name, "group": resource.group, "kind": resource.kind,
+        let mut details = json!({"name": name, "group": resource.group, "kind": called,
             "causes": [{"reason": reason, "message": message, "field": field}]});
         if resource.group.is_empty() {
             details.as_object_mut().map(|map| map.shift_remove("group"));
@@ -114,15 +168,16 @@ impl No {
         Self { details, ..Self::new(409, "Conflict", message) }
     }
 
-    /// An applied list has an entry twice.
-    pub(super) fn duplicate(config: &Value, why: &str) -> Self {
+    /// An applied configuration is not of its kind's shape.
+    pub(super) fn untyped(config: &Value, why: &str) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &config["metadata"];
+        let version = text(&config["apiVersion"]);
+        let slash = if version.contains('/') { "" } else { "/" };
         let message = format!(
-            "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
+            "failed to create typed patch object ({}/{}; {slash}{version}, Kind={}): {why}",
             text(&metadata["namespace"]),
             text(&metadata["name"]),
-            text(&config["apiVersion"]),
             text(&config["kind"]),
         );
         Self::new(500, "", message)
@@ -139,6 +194,9 @@ impl No {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
         });
+        if let Some(proceed) = &self.proceed {
+            status["metadata"]["continue"] = proceed.clone().into();
+        }
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use super::kinds::Resource;
+use super::refuse::No;
+
 /// A path below `/api` or `/apis`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Route {
@@ -94,57 +97,159 @@ impl Query {
     }
 }
 
+/// What a selector wants of one label.
+#[derive(Debug, Clone, PartialEq)]
+enum Wanted {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    There,
+    Absent,
+}
+
 /// Which objects of a kind are meant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Selector {
-    labels: Vec<(String, bool, Option<String>)>,
-    fields: Vec<(String, String)>,
+    labels: Vec<(String, Wanted)>,
+    /// Path, whether it must be the value, value.
+    fields: Vec<(String, bool, String)>,
 }
 
+/// Fields that objects of a kind can be selected by, beside their names.
+const SELECTABLE: &[(&str, &[&str])] = &[
+    (
+        "Event",
+        &[
+            "involvedObject.kind",
+            "involvedObject.name",
+            "involvedObject.namespace",
+            "involvedObject.uid",
+            "reason",
+            "type",
+        ],
+    ),
+    ("Job", &["status.successful"]),
+    ("Namespace", &["status.phase"]),
+    ("Node", &["spec.unschedulable"]),
+    (
+        "Pod",
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+        ],
+    ),
+    ("ReplicaSet", &["status.replicas"]),
+    ("Secret", &["type"]),
+    ("Service", &["spec.clusterIP", "spec.type"]),
+];
+
 impl Selector {
-    /// Reads `labelSelector` (equality and presence) and `fieldSelector` (equality).
-    pub(super) fn parse(query: &Query) -> Self {
-        let label = |part: &str| {
-            let part = part.trim();
-            if let Some((name, value)) = part.split_once("!=") {
-                return (name.trim().to_owned(), false, Some(value.trim().to_owned()));
+    /// Reads `labelSelector` and `fieldSelector`.
+    pub(super) fn parse(query: &Query, resource: &Resource) -> Result<Self, No> {
+        let labels = requirements(query.get("labelSelector"));
+        let mut selector =
+            Self { labels: labels.iter().map(|part| label(part)).collect(), fields: Vec::new() };
+        for part in query.get("fieldSelector").split(',').filter(|part| !part.trim().is_empty()) {
+            let (path, equal, value) = if let Some((path, value)) = part.split_once("!=") {
+                (path, false, value)
+            } else {
+                let (path, value) = part.split_once('=').unwrap_or((part, ""));
+                (path, true, value.trim_start_matches('='))
+            };
+            let own = SELECTABLE.iter().find(|(kind, _)| *kind == resource.kind);
+            let own = own.map_or(&[][..], |(_, paths)| paths);
+            if !matches!(path, "metadata.name" | "metadata.namespace") && !own.contains(&path) {
+                let plain = format!("field label not supported: {path}");
+                let message = format!(
+                    "Unable to find {:?} that match label selector {:?}, field selector {:?}: {plain}",
+                    format!("{}, Resource={}", resource.api_version(), resource.plural),
+                    query.get("labelSelector"),
+                    query.get("fieldSelector"),
+                );
+                return Err(No::bad(message));
             }
-            if let Some((name, value)) = part.split_once('=') {
-                let value = value.trim_start_matches('=').trim();
-                return (name.trim().to_owned(), true, Some(value.to_owned()));
-            }
-            match part.strip_prefix('!') {
-                Some(name) => (name.to_owned(), false, None),
-                None => (part.to_owned(), true, None),
-            }
-        };
-        let parts = |text: &str| -> Vec<String> {
-            text.split(',').filter(|p| !p.trim().is_empty()).map(str::to_owned).collect()
-        };
-        Self {
-            labels: parts(query.get("labelSelector")).iter().map(|p| label(p)).collect(),
-            fields: parts(query.get("fieldSelector"))
-                .iter()
-                .filter_map(|p| p.split_once('='))
-                .map(|(path, value)| (path.to_owned(), value.trim_start_matches('=').to_owned()))
-                .collect(),
+            selector.fields.push((path.to_owned(), equal, value.to_owned()));
         }
+        Ok(selector)
+    }
+
+    /// The same, of one name only.
+    pub(super) fn named(mut self, name: Option<&str>) -> Self {
+        if let Some(name) = name {
+            self.fields.push(("metadata.name".to_owned(), true, name.to_owned()));
+        }
+        self
+    }
+
+    /// Whether every object is meant.
+    pub(super) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
     }
 
     pub(super) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        self.labels.iter().all(|(name, wanted, value)| {
+        self.labels.iter().all(|(name, wanted)| {
             let there = labels[name.as_str()].as_str();
-            let matching = match value {
-                Some(value) => there == Some(value),
-                None => there.is_some(),
-            };
-            matching == *wanted
-        }) && self.fields.iter().all(|(path, value)| {
+            let is = |value: &String| there == Some(value);
+            match wanted {
+                Wanted::In(values) => values.iter().any(is),
+                Wanted::NotIn(values) => !values.iter().any(is),
+                Wanted::There => there.is_some(),
+                Wanted::Absent => there.is_none(),
+            }
+        }) && self.fields.iter().all(|(path, equal, value)| {
             let at = format!("/{}", path.replace('.', "/"));
-            object.pointer(&at).and_then(Value::as_str).unwrap_or_default() == value
+            let there = object.pointer(&at).and_then(Value::as_str).unwrap_or_default();
+            (there == value) == *equal
         })
     }
+}
+
+/// The parts of a label selector: commas part them, but not those in parentheses.
+fn requirements(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut inside = false;
+    for character in text.chars() {
+        match character {
+            '(' => inside = true,
+            ')' => inside = false,
+            _ => {}
+        }
+        match (character, parts.last_mut()) {
+            (',', _) if !inside => parts.push(String::new()),
+            (_, Some(last)) => last.push(character),
+            _ => {}
+        }
+    }
+    parts.retain(|part| !part.trim().is_empty());
+    parts
+}
+
+fn label(part: &str) -> (String, Wanted) {
+    let part = part.trim();
+    let one = |value: &str| vec![value.trim().to_owned()];
+    let several = |text: &str| -> Vec<String> {
+        let inner = text.trim().trim_start_matches('(').trim_end_matches(')');
+        inner.split(',').map(|value| value.trim().to_owned()).collect()
+    };
+    let (name, wanted) = if let Some((name, values)) = part.split_once(" notin ") {
+        (name, Wanted::NotIn(several(values)))
+    } else if let Some((name, values)) = part.split_once(" in ") {
+        (name, Wanted::In(several(values)))
+    } else if let Some((name, value)) = part.split_once("!=") {
+        (name, Wanted::NotIn(one(value)))
+    } else if let Some((name, value)) = part.split_once('=') {
+        (name, Wanted::In(one(value.trim_start_matches('='))))
+    } else if let Some(name) = part.strip_prefix('!') {
+        (name, Wanted::Absent)
+    } else {
+        (part, Wanted::There)
+    };
+    (name.trim().to_owned(), wanted)
 }
 
 #[cfg(test)]
@@ -176,6 +281,7 @@ mod tests {
 
     #[test]
     fn selectors() {
+        let kind = Resource::default();
         let object = json!({"metadata": {"name": "x", "labels": {"a": "1", "b/c": "2"}}});
         for (text, wanted) in [
             ("labelSelector=a%3D1", true),
@@ -186,8 +292,15 @@ mod tests {
             ("labelSelector=!a", false),
             ("fieldSelector=metadata.name%3Dx", true),
             ("fieldSelector=metadata.name=y", false),
+            ("fieldSelector=metadata.name!=y", true),
+            ("labelSelector=a+in+(1,2),b%2Fc", true),
+            ("labelSelector=a+notin+(1,2)", false),
+            ("labelSelector=c+notin+(1)", true),
         ] {
-            assert_eq!(Selector::parse(&Query::parse(text)).matches(&object), wanted, "{text}");
+            let selector = Selector::parse(&Query::parse(text), &kind).unwrap();
+            assert_eq!(selector.matches(&object), wanted, "{text}");
         }
+        let no = Selector::parse(&Query::parse("fieldSelector=spec.x=1"), &kind).unwrap_err();
+        assert!(no.message.ends_with("field label not supported: spec.x"), "{}", no.message);
     }
 }

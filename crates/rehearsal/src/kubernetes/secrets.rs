@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use super::complete::uuid;
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::write::uuid;
 use super::{Kubernetes, set_condition};
 use crate::turn::{Neighbours, SecretQuery, Turn};
 
@@ -73,7 +73,12 @@ impl Kubernetes {
             return;
         }
         let Some(external) = self.store.shared(place) else { return };
-        let values = self.fetched(&external, turn.now, neighbours);
+        let mut values = self.fetched(&external, turn.now, neighbours);
+        if self.troubles.empties(self.now) {
+            for (_, value) in values.iter_mut().flatten() {
+                value.clear();
+            }
+        }
         let stamp = self.stamp();
         match values {
             Ok(values) => {

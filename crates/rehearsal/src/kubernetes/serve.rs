@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Kubernetes;
 use super::kinds::{self, Resource};
 use super::refuse::No;
-use super::route::{Query, Route, Selector};
+use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
 use super::write::Write;
@@ -76,17 +75,27 @@ impl Kubernetes {
         if resource.namespaced && route.name.is_some() && route.namespace.is_empty() {
             return Err(No::no_such_path());
         }
-        if route.subresource.as_deref().is_some_and(|s| !matches!(s, "status" | "finalize")) {
+        let there = match route.subresource.as_deref() {
+            None => true,
+            Some("status") => resource.status,
+            Some("finalize") => resource.kind == "Namespace",
+            Some(_) => false,
+        };
+        if !there {
             return Err(No::no_such_path());
         }
         let query = Query::parse(&call.query);
         match (call.method.as_str(), &route.name) {
+            ("GET", Some(_)) if query.is("watch") => self.list(&resource, &route, &query),
             ("GET", Some(name)) => self.get(&resource, &route, name),
             ("GET", None) => self.list(&resource, &route, &query),
             ("POST", None) => Write { resource, route, query, call }.create(self, turn),
             ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
             ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),
             ("DELETE", Some(_)) => Write { resource, route, query, call }.delete(self, turn),
+            ("DELETE", None) if !resource.namespaced || !route.namespace.is_empty() => {
+                Write { resource, route, query, call }.delete_all(self, turn)
+            }
             _ => Err(No::new(
                 405,
                 "MethodNotAllowed",
@@ -107,49 +116,4 @@ impl Kubernetes {
         let object = self.store.get(&place).ok_or_else(|| No::not_found(resource, name))?;
         Ok(HttpReply::json(200, &Shown::alone(object, &resource.api_version())))
     }
-
-    fn list(&self, resource: &Resource, route: &Route, query: &Query) -> Result<HttpReply, No> {
-        let mut prefix = format!("{}|{}|", resource.group, resource.plural);
-        if !route.namespace.is_empty() {
-            prefix = format!("{prefix}{}|", route.namespace);
-        }
-        let selector = Selector::parse(query);
-        if query.is("watch") {
-            let from = (query.get("resourceVersion"), query.is("allowWatchBookmarks"));
-            let cursor = self.watch(resource, prefix, selector, from)?;
-            let mut reply = HttpReply::json(200, &Value::Null);
-            reply.body = HttpBody::Watch(cursor);
-            return Ok(reply);
-        }
-        let version = resource.api_version();
-        let items = self
-            .store
-            .under(&prefix)
-            .filter(|(_, object)| selector.matches(object))
-            .map(|(_, object)| {
-                if resource.custom {
-                    Shown::alone(object, &version)
-                } else {
-                    Shown::in_list(object)
-                }
-            })
-            .collect();
-        let list = List {
-            api_version: &version,
-            kind: format!("{}List", resource.kind),
-            metadata: json!({"resourceVersion": self.store.version().to_string()}),
-            items,
-        };
-        Ok(HttpReply::json(200, &list))
-    }
-}
-
-/// The answer to a list.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List<'a> {
-    api_version: &'a str,
-    kind: String,
-    metadata: Value,
-    items: Vec<Shown<'a>>,
 }

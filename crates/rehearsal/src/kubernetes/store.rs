@@ -1,6 +1,6 @@
 //! What the cluster remembers: every object by its place, and numbered changes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -33,9 +33,13 @@ impl PartialEq for Store {
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) version: u64,
-    pub(super) word: &'static str,
     pub(super) key: String,
+    /// What was there; none if the object is new.
+    pub(super) before: Option<Arc<Value>>,
+    /// The object as it is now, or as it was last.
     pub(super) object: Arc<Value>,
+    /// Whether the object is gone.
+    pub(super) gone: bool,
 }
 
 /// Shared objects are saved as plain ones.
@@ -60,12 +64,12 @@ mod shared {
 
 /// The place of an object: group, plural, namespace (empty for the whole cluster) and name.
 pub(super) fn key(group: &str, plural: &str, namespace: &str, name: &str) -> String {
-    format!("{group}|{plural}|{namespace}|{name}")
+    format!("{group}/{plural}/{namespace}/{name}")
 }
 
 /// The parts of a place.
 pub(super) fn parts(key: &str) -> (&str, &str, &str, &str) {
-    let mut parts = key.splitn(4, '|');
+    let mut parts = key.splitn(4, '/');
     let mut next = || parts.next().unwrap_or_default();
     (next(), next(), next(), next())
 }
@@ -95,8 +99,8 @@ impl Store {
 
     /// All objects of a kind.
     pub(super) fn all(&self, group: &str, plural: &str) -> impl Iterator<Item = (&String, &Value)> {
-        let prefix = format!("{group}|{plural}|");
-        let end = format!("{group}|{plural}}}");
+        let prefix = format!("{group}/{plural}/");
+        let end = format!("{group}/{plural}0");
         self.objects.range(prefix..end).map(|(key, object)| (key, &**object))
     }
 
@@ -114,12 +118,11 @@ impl Store {
                 return before.clone();
             }
         }
-        let word = if before.is_some() { "MODIFIED" } else { "ADDED" };
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let object = Arc::new(object);
-        self.objects.insert(key.to_owned(), object.clone());
-        self.remember(word, key, object.clone());
+        let before = self.objects.insert(key.to_owned(), object.clone());
+        self.remember(key, before, object.clone(), false);
         object
     }
 
@@ -133,27 +136,55 @@ impl Store {
 
     /// Removes an object.
     pub(super) fn remove(&mut self, key: &str) -> Option<Arc<Value>> {
-        let mut object = Arc::unwrap_or_clone(self.objects.remove(key)?);
+        let before = self.objects.remove(key)?;
+        let mut object = (*before).clone();
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let object = Arc::new(object);
-        self.remember("DELETED", key, object.clone());
+        self.remember(key, Some(before), object.clone(), true);
         Some(object)
     }
 
     /// The changes after a number; none if they are no longer remembered.
     pub(super) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Change>> {
-        let oldest = self.history.front().map_or(self.version + 1, |change| change.version);
-        (version + 1 >= oldest).then(|| {
+        (version >= self.oldest()).then(|| {
             let skip = self.history.partition_point(|change| change.version <= version);
             self.history.iter().skip(skip)
         })
     }
 
-    fn remember(&mut self, word: &'static str, key: &str, object: Arc<Value>) {
+    /// The oldest number after which all changes are remembered.
+    pub(super) fn oldest(&self) -> u64 {
+        self.history.front().map_or(self.version, |change| change.version - 1)
+    }
+
+    /// The objects whose places begin so, as they were at a number; none if that is no longer remembered.
+    pub(super) fn under_at(
+        &self,
+        prefix: &str,
+        version: u64,
+    ) -> Option<BTreeMap<String, Arc<Value>>> {
+        let changes = self.since(version)?;
+        let now = self.under(prefix).map(|(key, object)| (key.clone(), object.clone()));
+        let mut then: BTreeMap<String, Arc<Value>> = now.collect();
+        let mut seen = BTreeSet::new();
+        for change in changes.filter(|change| change.key.starts_with(prefix)) {
+            if !seen.insert(&change.key) {
+                continue;
+            }
+            match &change.before {
+                Some(before) => then.insert(change.key.clone(), before.clone()),
+                None => then.remove(&change.key),
+            };
+        }
+        Some(then)
+    }
+
+    fn remember(&mut self, key: &str, before: Option<Arc<Value>>, object: Arc<Value>, gone: bool) {
         if self.history.len() >= REMEMBERED {
             self.history.pop_front();
         }
-        self.history.push_back(Change { version: self.version, word, key: key.to_owned(), object });
+        let (version, key) = (self.version, key.to_owned());
+        self.history.push_back(Change { version, key, before, object, gone });
     }
 }

@@ -396,6 +396,7 @@ fn what_is_owned_goes_with_its_owner_and_finalizers_hold() {
     let pods = "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb";
     assert_eq!(rig.get(pods)["items"].as_array().unwrap().len(), 1);
     rig.call("DELETE", "/apis/apps/v1/namespaces/default/deployments/web", &Value::Null);
+    rig.pass(2_000);
     assert_eq!(rig.get(pods)["items"], json!([]));
     let mut held = config_map(&json!({}));
     held["metadata"]["finalizers"] = json!(["x/y"]);
@@ -468,4 +469,6 @@ fn saved_and_loaded_it_is_the_same() {
     assert_eq!(serde_json::from_str::<Kubernetes>(&text).unwrap(), rig.cluster);
 }
 
+mod api;
+mod pods;
 mod stories;

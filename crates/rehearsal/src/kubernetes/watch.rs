@@ -8,10 +8,33 @@ use serde_json::{Value, json};
 
 use super::kinds::Resource;
 use super::refuse::No;
-use super::route::Selector;
+use super::route::{Query, Selector};
 use super::shown::Shown;
+use super::store::Change;
 use super::{BOOKMARKS, Kubernetes};
 use crate::turn::json_bytes;
+
+/// How a client opens a watch.
+pub(super) struct Opening {
+    /// The change to go on from; empty or `0` for what is there now.
+    from: String,
+    bookmarks: bool,
+    /// Whether it wants to be told where what is there ends.
+    initial: bool,
+    /// For how long, in milliseconds.
+    lasts: Option<u64>,
+}
+
+impl Opening {
+    pub(super) fn read(query: &Query) -> Self {
+        Self {
+            from: query.get("resourceVersion").to_owned(),
+            bookmarks: query.is("allowWatchBookmarks"),
+            initial: query.is("sendInitialEvents"),
+            lasts: query.get("timeoutSeconds").parse::<u64>().ok().map(|s| s * 1_000),
+        }
+    }
+}
 
 /// Where a watch stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +51,41 @@ pub struct WatchCursor {
     /// When it last sent anything, in virtual milliseconds.
     spoke: u64,
     bookmarks: bool,
+    /// When it ends, in virtual milliseconds.
+    ends: Option<u64>,
     over: bool,
     /// Objects to begin with, where no place was given.
     first: Vec<Arc<Value>>,
+    /// Whether a bookmark must say where those end.
+    marks_first: bool,
+}
+
+impl WatchCursor {
+    fn bookmark(&self, last_of_first: bool) -> Bytes {
+        let mut metadata =
+            json!({"resourceVersion": self.version.to_string(), "creationTimestamp": null});
+        if last_of_first {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let place =
+            json!({"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata});
+        line("BOOKMARK", &place)
+    }
+
+    /// What a change is to this watch: an object that ceases to match its selector is gone from it.
+    fn word(&self, change: &Change) -> Option<&'static str> {
+        if !change.key.starts_with(&self.prefix) {
+            return None;
+        }
+        let was = change.before.as_ref().is_some_and(|before| self.selector.matches(before));
+        let is = !change.gone && self.selector.matches(&change.object);
+        match (was, is) {
+            (false, false) => None,
+            (false, true) => Some("ADDED"),
+            (true, true) => Some("MODIFIED"),
+            (true, false) => Some("DELETED"),
+        }
+    }
 }
 
 impl Kubernetes {
@@ -40,7 +95,7 @@ impl Kubernetes {
         resource: &Resource,
         prefix: String,
         selector: Selector,
-        (from, bookmarks): (&str, bool),
+        opening: &Opening,
     ) -> Result<WatchCursor, No> {
         let mut cursor = WatchCursor {
             era: self.era,
@@ -50,17 +105,21 @@ impl Kubernetes {
             kind: resource.kind.clone(),
             version: self.store.version(),
             spoke: self.now,
-            bookmarks,
+            bookmarks: opening.bookmarks,
+            ends: opening.lasts.map(|lasts| self.now + lasts),
             over: false,
             first: Vec::new(),
+            marks_first: opening.initial,
         };
-        if matches!(from, "" | "0") {
+        if opening.initial || matches!(opening.from.as_str(), "" | "0") {
             let there = self.store.under(&cursor.prefix).map(|(_, object)| object);
             cursor.first =
                 there.filter(|object| cursor.selector.matches(object)).cloned().collect();
         } else {
-            cursor.version =
-                from.parse().map_err(|_| No::bad(format!("invalid resource version {from:?}")))?;
+            let from = &opening.from;
+            cursor.version = from.parse().map_err(|_| {
+                No::bad(format!("invalid resource version {from:?}: strconv.ParseUint: parsing {from:?}: invalid syntax"))
+            })?;
         }
         Ok(cursor)
     }
@@ -74,29 +133,30 @@ impl Kubernetes {
         for object in std::mem::take(&mut cursor.first) {
             lines.push(line("ADDED", &Shown::alone(&object, &cursor.api_version)));
         }
+        if std::mem::take(&mut cursor.marks_first) {
+            lines.push(cursor.bookmark(true));
+        }
         let Some(changes) = self.store.since(cursor.version) else {
             cursor.over = true;
-            let message =
-                format!("too old resource version: {} ({})", cursor.version, self.store.version());
+            let oldest = self.store.oldest();
+            let message = format!("too old resource version: {} ({oldest})", cursor.version);
             lines.push(line("ERROR", &No::new(410, "Expired", message).status()));
             return Some(lines);
         };
         for change in changes {
-            if change.key.starts_with(&cursor.prefix) && cursor.selector.matches(&change.object) {
-                let shown = Shown::alone(&change.object, &cursor.api_version);
-                lines.push(line(change.word, &shown));
+            if let Some(word) = cursor.word(change) {
+                lines.push(line(word, &Shown::alone(&change.object, &cursor.api_version)));
             }
         }
-        cursor.version = self.store.version();
+        cursor.version = cursor.version.max(self.store.version());
         if lines.is_empty() && cursor.bookmarks && self.now >= cursor.spoke + BOOKMARKS {
-            let place = json!({
-                "apiVersion": cursor.api_version, "kind": cursor.kind,
-                "metadata": {"resourceVersion": cursor.version.to_string(), "creationTimestamp": null},
-            });
-            lines.push(line("BOOKMARK", &place));
+            lines.push(cursor.bookmark(false));
         }
         if !lines.is_empty() {
             cursor.spoke = self.now;
+        }
+        if cursor.ends.is_some_and(|end| self.now >= end) {
+            cursor.over = true;
         }
         Some(lines)
     }

@@ -1,10 +1,13 @@
-//! The API server's writes: create, replace, patch, apply, delete, with defaults, admission and dry runs.
+//! The API server's writes: create, replace, patch, apply, delete, with validation, admission and dry runs.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Kubernetes;
+use super::complete::{
+    content, nudged, uuid, with_all_but_status_of, with_status_of, without_string_data,
+};
+use super::custom;
+use super::hooks::Review;
 use super::kinds::{self, Resource};
 use super::managed::{Managers, Writer};
 use super::patch;
@@ -32,19 +35,26 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
     ) -> Result<HttpReply, No> {
-        let object = self.body()?;
+        let mut object = self.body()?;
+        if let (None, Some(prefix)) =
+            (object["metadata"]["name"].as_str(), object["metadata"]["generateName"].as_str())
+        {
+            object["metadata"]["name"] = format!("{prefix}{}", &uuid(turn)[..5]).into();
+        }
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if name.is_empty() {
-            return Err(No::invalid(
-                &self.resource,
+            let why = "metadata.name: Required value: name or generateName is required";
+            return Err(No::invalid(&self.resource, "", why));
+        }
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|known| !known.is_empty()) {
+            return Err(No::new(
+                500,
                 "",
-                "metadata.name: Required value: name or generateName is required",
+                "resourceVersion should not be set on objects to be created",
             ));
         }
         let place = self.place(&name);
-        if cluster.store.get(&place).is_some() {
-            return Err(No::exists(&self.resource, &name));
-        }
+        self.check_namespace(cluster, &name)?;
         self.store(cluster, turn, &place, object)
     }
 
@@ -57,9 +67,24 @@ impl Write<'_> {
         let place = self.place(self.name());
         let live =
             cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
-        let known = object["metadata"]["resourceVersion"].as_str();
-        if known.is_some_and(|known| live["metadata"]["resourceVersion"] != known) {
-            return Err(No::modified(&self.resource, self.name()));
+        let metadata = &object["metadata"];
+        if let Some(uid) = metadata["uid"].as_str().filter(|uid| live["metadata"]["uid"] != *uid) {
+            let there = live["metadata"]["uid"].as_str().unwrap_or_default();
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+            );
+            return Err(No::conflict(&self.resource, self.name(), &why));
+        }
+        match metadata["resourceVersion"].as_str().filter(|known| !known.is_empty()) {
+            None if self.resource.custom => {
+                let why =
+                    "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update";
+                return Err(No::invalid_plural(&self.resource, self.name(), why));
+            }
+            Some(known) if live["metadata"]["resourceVersion"] != known => {
+                return Err(No::modified(&self.resource, self.name()));
+            }
+            _ => {}
         }
         self.store(cluster, turn, &place, object)
     }
@@ -80,27 +105,35 @@ impl Write<'_> {
         let mut object = live.clone();
         let wanted = self.parsed()?;
         match media {
-            "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-                patch::merge_patch(&mut object, &wanted);
+            "application/merge-patch+json" => patch::merge_patch(&mut object, &wanted),
+            "application/strategic-merge-patch+json" if !self.resource.custom => {
+                patch::strategic(&mut object, &wanted, &kinds::shape(&self.resource, None));
             }
-            "application/json-patch+json" => patch::json_patch(&mut object, &wanted)
-                .map_err(|why| No::new(422, "Invalid", why))?,
-            other => {
-                let message = format!(
-                    "the body of the request was in an unknown format - accepted media types include: \
-                    application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml (not {other})"
-                );
-                return Err(No::new(415, "UnsupportedMediaType", message));
+            "application/json-patch+json" => {
+                patch::json_patch(&mut object, &wanted).map_err(|_| No::unprocessable())?;
             }
+            _ => return Err(No::media(self.resource.custom)),
+        }
+        let known = wanted["metadata"]["resourceVersion"].as_str();
+        if known.is_some_and(|known| live["metadata"]["resourceVersion"] != known) {
+            return Err(No::modified(&self.resource, self.name()));
+        }
+        if object["metadata"]["name"] != self.name() {
+            return Err(No::bad(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                object["metadata"]["name"].as_str().unwrap_or_default(),
+                self.name()
+            )));
         }
         self.store(cluster, turn, &place, object)
     }
 
     /// Server-side apply.
     fn apply(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
-        let manager = self.query.get("fieldManager");
-        if manager.is_empty() {
-            return Err(No::bad(
+        if self.query.get("fieldManager").is_empty() {
+            return Err(No::new(
+                422,
+                "Invalid",
                 "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
             ));
         }
@@ -111,43 +144,28 @@ impl Write<'_> {
         typed::without_nulls(&mut config);
         let place = self.place(self.name());
         let live = cluster.store.shared(&place);
-        if let (Some(live), Some(known)) = (&live, config["metadata"]["resourceVersion"].as_str())
-            && live["metadata"]["resourceVersion"] != known
-        {
-            return Err(No::modified(&self.resource, self.name()));
-        }
-        if self.is_status() && live.is_none() {
-            return Err(No::not_found(&self.resource, self.name()));
+        let known = config["metadata"]["resourceVersion"].as_str();
+        match (&live, known) {
+            (Some(live), Some(known)) if live["metadata"]["resourceVersion"] != known => {
+                return Err(No::modified(&self.resource, self.name()));
+            }
+            (None, _) if self.is_status() => {
+                return Err(No::not_found(&self.resource, self.name()));
+            }
+            (None, _) => self.check_namespace(cluster, self.name())?,
+            _ => {}
         }
         let empty = json!({"metadata": {}});
         let live = live.as_deref().unwrap_or(&empty);
         let definition = cluster.definition(&self.resource);
+        if let Some(field) = self.undeclared(&mut config.clone(), definition.as_deref()).first() {
+            let why = format!(".{field}: field not declared in schema");
+            return Err(No::untyped(&config, &why));
+        }
         let shape = kinds::shape(&self.resource, definition.as_deref());
         let by = (&self.writer(cluster.stamp()), self.query.is("force"));
         let object = Managers::read(live).apply(live, &config, by, &shape)?;
         self.store(cluster, turn, &place, object)
-    }
-
-    pub(super) fn delete(
-        &self,
-        cluster: &mut Kubernetes,
-        turn: &mut Turn<'_>,
-    ) -> Result<HttpReply, No> {
-        let place = self.place(self.name());
-        let live =
-            cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
-        let uid = live["metadata"]["uid"].clone();
-        if !self.query.dry_run() {
-            cluster.delete(turn, &place);
-        }
-        let reply = HttpReply::json(
-            200,
-            &json!({
-                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                "details": {"name": self.name(), "group": self.resource.group, "kind": self.resource.plural, "uid": uid},
-            }),
-        );
-        Ok(if self.query.dry_run() { reply } else { reply.changed() })
     }
 
     /// Fills in what the server gives, asks the webhooks, and stores unless it is a dry run.
@@ -156,56 +174,134 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
         place: &str,
-        object: Value,
+        mut object: Value,
     ) -> Result<HttpReply, No> {
-        self.check_namespace(cluster)?;
-        let before = cluster.store.shared(place);
-        let before = before.as_deref();
-        let object = if self.is_status() {
-            with_all_but_status_of(before, object)
-        } else {
-            with_status_of(before, object)
+        let there = cluster.store.shared(place);
+        let creates = self.call.method == "POST";
+        let before = there.as_deref().filter(|_| !creates);
+        let counter = cluster.counter;
+        let definition = cluster.definition(&self.resource);
+        let unknown = self.undeclared(&mut object, definition.as_deref());
+        if !unknown.is_empty() && self.query.get("fieldValidation") == "Strict" {
+            return Err(No::strict(&self.resource, &unknown));
+        }
+        if let Some(definition) = definition.as_deref() {
+            custom::fill(&mut object, kinds::schema(&self.resource, definition));
+        }
+        let object = match (self.is_status(), self.resource.status) {
+            (true, _) => with_all_but_status_of(before, object),
+            (false, true) => with_status_of(before, object),
+            (false, false) => object,
         };
         let mut object = cluster.completed(turn, &self.resource, before, object);
         if !self.is_apply() {
             self.note_update(cluster, before, &mut object);
         }
-        super::admission::check(&self.resource, &object)?;
+        super::admission::check(&self.resource, before, &object)?;
+        if let Some(definition) = definition.as_deref() {
+            custom::judge(&object, kinds::schema(&self.resource, definition)).map_err(|why| {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                No::invalid(&self.resource, name, &why)
+            })?;
+        }
         if !self.is_status() {
             let operation = if before.is_some() { "UPDATE" } else { "CREATE" };
-            cluster.admit(&self.resource, operation, &object)?;
+            self.ask_webhooks(cluster, operation, &object)?;
+            if self.resource.kind == "Pod" && operation == "CREATE" {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                cluster
+                    .secure(&self.route.namespace, &object["spec"])
+                    .map_err(|why| No::forbidden(&self.resource, name, &why))?;
+            }
+        }
+        if creates && there.is_some() {
+            // Only what is right in itself can be there already.
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(No::exists(&self.resource, name));
         }
         let code = if before.is_none() { 201 } else { 200 };
+        let warned = |mut reply: HttpReply| {
+            for field in &unknown {
+                let text = format!("299 - \"unknown field \\\"{field}\\\"\"");
+                reply.headers.push(("warning".to_owned(), text));
+            }
+            reply
+        };
         if self.query.dry_run() {
-            return Ok(HttpReply::json(code, &object));
+            cluster.counter = counter;
+            return Ok(warned(HttpReply::json(code, &object)));
         }
-        let same_spec = before.is_some_and(|b| content(b) == content(&object));
+        let same_spec =
+            before.is_some_and(|b| content(b, &self.resource) == content(&object, &self.resource));
         let stored = cluster.store.put(place, object);
         let leaving = !stored["metadata"]["deletionTimestamp"].is_null();
-        if leaving && stored["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
+        let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+        let free = !held(&stored["metadata"]["finalizers"]) && !self.is_waiting(&stored);
+        if leaving && free {
             cluster.remove(turn, place);
         } else if !same_spec || nudged(before, &stored) {
             cluster.touched(turn, place);
         }
         let version = self.resource.api_version();
-        Ok(HttpReply::json(code, &Shown::alone(&stored, &version)).changed())
+        Ok(warned(HttpReply::json(code, &Shown::alone(&stored, &version)).changed()))
     }
 
-    fn check_namespace(&self, cluster: &Kubernetes) -> Result<(), No> {
+    /// Asks the webhooks, from the API server that was called.
+    pub(super) fn ask_webhooks(
+        &self,
+        cluster: &Kubernetes,
+        operation: &'static str,
+        object: &Value,
+    ) -> Result<(), No> {
+        cluster.admit(&Review {
+            resource: &self.resource,
+            operation,
+            object,
+            dry_run: self.query.dry_run(),
+            server: &self.call.host,
+        })
+    }
+
+    /// Whether something other than finalizers of its metadata holds an object that is being deleted.
+    fn is_waiting(&self, stored: &Value) -> bool {
+        match self.resource.kind.as_str() {
+            "Namespace" => stored["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty()),
+            "Pod" => stored["metadata"]["deletionGracePeriodSeconds"] != 0,
+            _ => false,
+        }
+    }
+
+    /// Takes out the fields that the kind does not have, and tells their paths.
+    fn undeclared(&self, object: &mut Value, definition: Option<&Value>) -> Vec<String> {
+        match definition {
+            Some(definition) => custom::prune(object, kinds::schema(&self.resource, definition)),
+            None => kinds::prune(&self.resource, object),
+        }
+    }
+
+    /// New objects need a namespace that is there and stays.
+    fn check_namespace(&self, cluster: &Kubernetes, name: &str) -> Result<(), No> {
         if !self.resource.namespaced {
             return Ok(());
         }
         let namespace = &self.route.namespace;
         let found = cluster.store.get(&key("", "namespaces", "", namespace)).ok_or_else(|| {
-            No::new(404, "NotFound", format!("namespaces \"{namespace}\" not found"))
+            let mut no = No::new(404, "NotFound", format!("namespaces \"{namespace}\" not found"));
+            no.details = Some(Box::new(json!({"name": namespace, "kind": "namespaces"})));
+            no
         })?;
         if found["status"]["phase"] == "Terminating" {
-            let message = format!(
-                "{} \"{}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
-                self.resource.full_name(),
-                self.name()
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
             );
-            return Err(No::new(403, "Forbidden", message));
+            let mut no = No::forbidden(&self.resource, name, &why);
+            if let Some(details) = &mut no.details {
+                details["causes"] = json!([{
+                    "reason": "NamespaceTerminating", "field": "metadata.namespace",
+                    "message": format!("namespace {namespace} is being terminated"),
+                }]);
+            }
+            return Err(no);
         }
         Ok(())
     }
@@ -228,13 +324,16 @@ impl Write<'_> {
         if let Some(name) = &self.route.name
             && object["metadata"]["name"] != name.as_str()
         {
-            return Err(No::bad("the name of the object does not match the name on the URL"));
+            return Err(No::bad(format!(
+                "the name of the object ({}) does not match the name on the URL ({name})",
+                object["metadata"]["name"].as_str().unwrap_or_default()
+            )));
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&self.route.namespace);
         if self.resource.namespaced && namespace != self.route.namespace {
-            return Err(No::bad(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+            return Err(No::bad(format!(
+                "the namespace of the provided object does not match the namespace sent on the request ({namespace})"
+            )));
         }
         if self.resource.namespaced {
             object["metadata"]["namespace"] = self.route.namespace.clone().into();
@@ -242,13 +341,13 @@ impl Write<'_> {
         Ok(object)
     }
 
-    fn parsed(&self) -> Result<Value, No> {
+    pub(super) fn parsed(&self) -> Result<Value, No> {
         serde_json::from_slice(&self.call.body)
             .or_else(|_| yaml_serde::from_slice(&self.call.body))
             .map_err(|_| No::bad("error decoding the body: it is neither JSON nor YAML"))
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.route.name.as_deref().unwrap_or_default()
     }
 
@@ -256,7 +355,7 @@ impl Write<'_> {
         self.route.subresource.as_deref() == Some("status")
     }
 
-    fn place(&self, name: &str) -> String {
+    pub(super) fn place(&self, name: &str) -> String {
         key(&self.resource.group, &self.resource.plural, &self.route.namespace, name)
     }
 
@@ -298,127 +397,4 @@ impl Write<'_> {
         let empty = json!({"metadata": {}});
         managers.update(before.unwrap_or(&empty), object, &self.writer(cluster.stamp()), &shape);
     }
-}
-
-impl Kubernetes {
-    /// Makes an object whole: identity, times, generation and defaults.
-    fn completed(
-        &mut self,
-        turn: &mut Turn<'_>,
-        resource: &Resource,
-        before: Option<&Value>,
-        object: Value,
-    ) -> Value {
-        let mut object = without_string_data(object);
-        let null = Value::Null;
-        let old = before.unwrap_or(&null);
-        let fresh = [
-            ("uid", old["metadata"]["uid"].as_str().map_or_else(|| uuid(turn), str::to_owned)),
-            (
-                "creationTimestamp",
-                old["metadata"]["creationTimestamp"]
-                    .as_str()
-                    .map_or_else(|| self.stamp(), str::to_owned),
-            ),
-        ];
-        for (field, value) in fresh {
-            object["metadata"][field] = value.into();
-        }
-        self.defaults(resource, &mut object);
-        if resource.has_generation() {
-            let last = old["metadata"]["generation"].as_i64().unwrap_or(0);
-            let changed = before.is_none_or(|b| content(b) != content(&object));
-            object["metadata"]["generation"] = (last + i64::from(changed)).into();
-        }
-        object
-    }
-
-    /// What the server fills in for kinds that others read.
-    fn defaults(&mut self, resource: &Resource, object: &mut Value) {
-        match resource.kind.as_str() {
-            "Namespace" if object["status"].is_null() => {
-                object["status"]["phase"] = "Active".into();
-                let name = object["metadata"]["name"].clone();
-                object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-            }
-            "Deployment" | "StatefulSet" if object["spec"]["replicas"].is_null() => {
-                object["spec"]["replicas"] = 1.into();
-            }
-            "PersistentVolumeClaim" if object["status"].is_null() => {
-                object["status"]["phase"] = "Pending".into();
-            }
-            "Service"
-                if object["spec"]["clusterIP"].is_null()
-                    && object["spec"]["type"] != "ExternalName" =>
-            {
-                self.counter += 1;
-                let (high, low) = (self.counter / 250 % 250, self.counter % 250 + 2);
-                object["spec"]["clusterIP"] = format!("10.96.{high}.{low}").into();
-                if object["spec"]["type"].is_null() {
-                    object["spec"]["type"] = "ClusterIP".into();
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Everything of an object but what the server and the controllers keep on it.
-fn content(object: &Value) -> Vec<(&String, &Value)> {
-    let own = |name: &str| !matches!(name, "metadata" | "status" | "apiVersion");
-    object
-        .as_object()
-        .map_or_else(Vec::new, |map| map.iter().filter(|(name, _)| own(name)).collect())
-}
-
-/// A write of the object itself leaves its status alone.
-fn with_status_of(before: Option<&Value>, mut object: Value) -> Value {
-    match before.map(|before| &before["status"]).filter(|status| !status.is_null()) {
-        Some(status) => object["status"] = status.clone(),
-        None => {
-            object.as_object_mut().map(|map| map.shift_remove("status"));
-        }
-    }
-    object
-}
-
-/// A write of the status leaves all else alone, but for who owns what.
-fn with_all_but_status_of(before: Option<&Value>, mut object: Value) -> Value {
-    let Some(before) = before else { return object };
-    let mut whole = before.clone();
-    whole["status"] = object["status"].take();
-    whole["metadata"]["managedFields"] = object["metadata"]["managedFields"].take();
-    whole
-}
-
-/// Whether somebody asked Flux to look again.
-fn nudged(before: Option<&Value>, after: &Value) -> bool {
-    let asked = |object: &Value| {
-        object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].clone()
-    };
-    before.is_some_and(|before| asked(before) != asked(after))
-}
-
-/// A Secret keeps `stringData` encoded, as `data`.
-fn without_string_data(mut object: Value) -> Value {
-    if object["kind"] == "Secret"
-        && let Some(Value::Object(plain)) =
-            object.as_object_mut().and_then(|map| map.shift_remove("stringData"))
-    {
-        for (name, value) in plain {
-            let text = value.as_str().unwrap_or_default();
-            object["data"][name] = STANDARD.encode(text).into();
-        }
-    }
-    object
-}
-
-/// A random UUID.
-pub(super) fn uuid(turn: &mut Turn<'_>) -> String {
-    let mut bytes = [0_u8; 16];
-    turn.dice.fill(&mut bytes);
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let text = hex::encode(bytes);
-    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
 }

@@ -1,6 +1,7 @@
 //! Whole stories of the controllers: the webhook race, a synced secret, a bound volume, a Flux tree.
 
 use super::*;
+use crate::kubernetes::KubernetesTrouble;
 
 fn webhook(namespace: &str, service: &str) -> Value {
     json!({
@@ -31,7 +32,7 @@ fn metallb(rig: &mut Rig) {
         &json!({
             "apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "metallb-webhook-service", "namespace": "metallb-system"},
-            "spec": {"selector": {"app": "controller"}, "ports": [{"port": 443}]},
+            "spec": {"selector": {"app": "controller"}, "ports": [{"port": 443, "targetPort": 9443}]},
         }),
     );
     rig.deployment("metallb-system", "controller");
@@ -47,21 +48,28 @@ fn a_webhook_serves_later_than_its_pod_looks_ready() {
     rig.pass(90_000);
     metallb(&mut rig);
     rig.pass(1_500);
-    let (status, no) = rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9"));
-    assert_eq!(status, 500);
-    let text = no["message"].as_str().unwrap();
-    assert!(text.starts_with("Internal error occurred: failed calling webhook \"l2advertisementvalidationwebhook.metallb.io\": \
-        failed to call webhook: Post \"https://metallb-webhook-service.metallb-system.svc:443/validate-metallb-io-v1beta1-ipaddresspool?timeout=10s\": dial tcp 10.96."), "{text}");
-    assert!(text.ends_with(":443: connect: connection refused"), "{text}");
-    let controller = "/apis/apps/v1/namespaces/metallb-system/deployments/controller";
-    while rig.get(controller)["status"]["availableReplicas"] != 1 {
+    let message = |rig: &mut Rig| {
+        let (status, no) = rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9"));
+        (status, no["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let post = "Internal error occurred: failed calling webhook \"l2advertisementvalidationwebhook.metallb.io\": \
+        failed to call webhook: Post \"https://metallb-webhook-service.metallb-system.svc:443/validate-metallb-io-v1beta1-ipaddresspool?timeout=10s\": ";
+    let none = format!("{post}no endpoints available for service \"metallb-webhook-service\"");
+    assert_eq!(message(&mut rig), (500, none.clone()));
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|(status, _)| *status == 500) {
+        let now = message(&mut rig);
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
         rig.pass(100);
     }
-    assert_eq!(
-        rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9")).0,
-        500,
-        "available is not serving"
-    );
+    let [first, refused, good] = seen.as_slice() else { panic!("{seen:?}") };
+    assert_eq!((first, good.0), (&(500, none), 201));
+    assert!(refused.1.starts_with(&format!("{post}dial tcp 10.244.")), "{refused:?}");
+    assert!(refused.1.ends_with(":9443: connect: connection refused"), "{refused:?}");
+    let controller = "/apis/apps/v1/namespaces/metallb-system/deployments/controller";
+    assert_eq!(rig.get(controller)["status"]["availableReplicas"], 1, "available was not serving");
     rig.pass(13_000);
     let slices = rig.get("/apis/discovery.k8s.io/v1/namespaces/metallb-system/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dmetallb-webhook-service");
     assert_eq!(slices["items"][0]["endpoints"][0]["conditions"]["ready"], true);
@@ -73,12 +81,135 @@ fn a_webhook_serves_later_than_its_pod_looks_ready() {
     assert_eq!(status, 403);
     assert!(no["message"].as_str().unwrap().contains("denied the request"), "{no}");
     rig.good(POOL, &pool("10.0.0.1-10.0.0.9"));
-    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+    balanced(&mut rig, "web", &json!({}));
+    assert_eq!(address(&mut rig, "web"), "10.0.0.1");
+}
+
+/// A service that wants an address, with annotations of MetalLB's.
+fn balanced(rig: &mut Rig, name: &str, annotations: &Value) {
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
-    rig.good("/api/v1/namespaces/default/services/web", &service);
+    rig.good(&format!("/api/v1/namespaces/default/services/{name}"), &service);
     rig.pass(2_000);
-    let web = rig.get("/api/v1/namespaces/default/services/web");
-    assert_eq!(web["status"]["loadBalancer"]["ingress"][0]["ip"], "10.0.0.1");
+}
+
+fn address(rig: &mut Rig, name: &str) -> String {
+    let service = rig.get(&format!("/api/v1/namespaces/default/services/{name}"));
+    let ingress = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
+    ingress.as_str().unwrap_or_default().to_owned()
+}
+
+fn told(rig: &mut Rig, name: &str) -> Vec<String> {
+    let path =
+        format!("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name={name}");
+    let items = rig.get(&path)["items"].as_array().unwrap().clone();
+    items
+        .iter()
+        .map(|e| format!("{} {}", e["reason"].as_str().unwrap(), e["message"].as_str().unwrap()))
+        .collect()
+}
+
+#[test]
+fn addresses_are_given_by_the_rules_of_metallb() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    metallb(&mut rig);
+    rig.definition("metallb.io", "v1beta1", "l2advertisements", "L2Advertisement", "Namespaced");
+    rig.pass(60_000);
+    rig.good(POOL, &pool("10.0.0.1-10.0.0.2"));
+    let mut kept = pool("10.0.9.1-10.0.9.9");
+    kept["metadata"]["name"] = "kept".into();
+    kept["spec"]["autoAssign"] = false.into();
+    rig.good("/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/kept", &kept);
+    kept["metadata"]["name"] = "twice".into();
+    let (_, no) =
+        rig.apply("/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/twice", &kept);
+    assert!(
+        no["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("overlaps with already defined CIDR \"10.0.9.1-10.0.9.9\""),
+        "{no}"
+    );
+    balanced(&mut rig, "one", &json!({"metallb.io/allow-shared-ip": "key"}));
+    balanced(&mut rig, "two", &json!({"metallb.universe.tf/loadBalancerIPs": "10.0.0.2"}));
+    balanced(&mut rig, "three", &json!({}));
+    balanced(&mut rig, "four", &json!({"metallb.io/address-pool": "kept"}));
+    balanced(&mut rig, "five", &json!({"metallb.io/loadBalancerIPs": "10.7.7.7"}));
+    balanced(
+        &mut rig,
+        "six",
+        &json!({"metallb.io/allow-shared-ip": "key", "metallb.io/loadBalancerIPs": "10.0.0.1"}),
+    );
+    let all = ["one", "two", "three", "four", "five", "six"].map(|name| address(&mut rig, name));
+    assert_eq!(all, ["10.0.0.1", "10.0.0.2", "", "10.0.9.1", "", ""]);
+    assert_eq!(
+        told(&mut rig, "three"),
+        ["AllocationFailed Failed to allocate IP for \"default/three\": no available IPs"]
+    );
+    assert_eq!(
+        told(&mut rig, "five"),
+        [
+            "AllocationFailed Failed to allocate IP for \"default/five\": [\"10.7.7.7\"] is not allowed in config"
+        ]
+    );
+    assert_eq!(
+        told(&mut rig, "six"),
+        [
+            "AllocationFailed Failed to allocate IP for \"default/six\": port TCP/80 is already in use on \"10.0.0.1\""
+        ]
+    );
+    assert_eq!(
+        told(&mut rig, "two"),
+        ["IPAllocated Assigned IP [\"10.0.0.2\"]"],
+        "nobody announces it"
+    );
+    let mut speaker = deployment("metallb-system", "speaker", 1);
+    speaker["kind"] = "DaemonSet".into();
+    speaker["spec"].as_object_mut().unwrap().remove("replicas");
+    rig.good("/apis/apps/v1/namespaces/metallb-system/daemonsets/speaker", &speaker);
+    rig.good("/apis/metallb.io/v1beta1/namespaces/metallb-system/l2advertisements/l2",
+        &json!({"apiVersion": "metallb.io/v1beta1", "kind": "L2Advertisement",
+            "metadata": {"name": "l2", "namespace": "metallb-system"}, "spec": {"ipAddressPools": ["p"]}}));
+    rig.pass(60_000);
+    assert!(told(&mut rig, "two").contains(
+        &"nodeAssigned announcing from node \"worker-01\" with protocol \"layer2\"".to_owned()
+    ));
+    assert_eq!(told(&mut rig, "four").len(), 1, "its pool is not advertised");
+    rig.call("DELETE", "/api/v1/namespaces/default/services/two", &Value::Null);
+    rig.pass(5_000);
+    balanced(&mut rig, "three", &json!({"again": "yes"}));
+    assert_eq!(address(&mut rig, "three"), "10.0.0.2");
+}
+
+#[test]
+fn a_webhook_can_be_cut_off_slow_or_gone() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    metallb(&mut rig);
+    rig.pass(60_000);
+    let reason = |rig: &mut Rig| {
+        let (_, no) = rig.call("PATCH", POOL_DRY, &pool("10.0.0.1-10.0.0.9"));
+        no["message"].as_str().and_then(|m| m.rsplit(": ").next()).unwrap_or("good").to_owned()
+    };
+    assert_eq!(reason(&mut rig), "good");
+    for (trouble, why) in [
+        (KubernetesTrouble::WebhooksCutOff([192, 168, 1, 210].into(), 1_000), "no route to host"),
+        (KubernetesTrouble::WebhooksCutOff([192, 168, 1, 9].into(), 1_000), "good"),
+        (
+            KubernetesTrouble::WebhookSlow("metallb-system/metallb-webhook-service".into(), 1_000),
+            "context deadline exceeded",
+        ),
+    ] {
+        rig.turn(|cluster, turn| cluster.suffer(turn, &trouble));
+        assert_eq!(reason(&mut rig), why, "{trouble:?}");
+        rig.pass(1_000);
+        assert_eq!(reason(&mut rig), "good", "{trouble:?} is over");
+    }
+    let path = "/api/v1/namespaces/metallb-system/services/metallb-webhook-service";
+    rig.call("DELETE", path, &Value::Null);
+    assert_eq!(reason(&mut rig), "service \"metallb-webhook-service\" not found");
 }
 
 #[test]
@@ -154,6 +285,19 @@ fn a_secret_comes_through_when_the_identity_is_right() {
     let secret = rig.get("/api/v1/namespaces/flux-system/secrets/flux-system");
     assert_eq!(secret["data"], json!({"username": "Z2l0", "password": "Z2hwXzE="}));
     assert_eq!(rig.cluster.synced_secrets(), 1);
+    let empty = KubernetesTrouble::EmptySecrets(60_000);
+    rig.turn(|cluster, turn| cluster.suffer(turn, &empty));
+    let path = "/apis/external-secrets.io/v1/namespaces/flux-system/externalsecrets/flux-system";
+    rig.raw(
+        "PATCH",
+        path,
+        "application/merge-patch+json",
+        &json!({"spec": {"refreshInterval": "1h"}}),
+    );
+    rig.pass(10_000);
+    let secret = rig.get("/api/v1/namespaces/flux-system/secrets/flux-system");
+    assert_eq!(secret["data"]["password"], "", "synced, it says, and there is nothing");
+    assert_eq!(rig.get(path)["status"]["conditions"][0]["reason"], "SecretSynced");
 }
 
 #[test]
@@ -183,6 +327,7 @@ fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
     assert_eq!(nodes["items"].as_array().unwrap().len(), 2, "the control plane carries no volumes");
     assert_eq!(nodes["items"][0]["kind"], "Node");
     rig.call("DELETE", claim, &Value::Null);
+    rig.pass(1_000);
     assert_eq!(rig.get("/api/v1/persistentvolumes")["items"], json!([]));
 }
 
