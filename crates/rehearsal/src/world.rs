@@ -14,7 +14,7 @@ use crate::sources::Sources;
 use crate::talos::{self, Talos};
 use crate::trouble::Trouble;
 use crate::turn::{
-    Declared, Dice, Effect, HttpCall, HttpReply, Neighbours, SecretQuery, Server, Signal, Turn,
+    Dice, Effect, HttpCall, HttpReply, Neighbours, SecretQuery, Server, Signal, Turn,
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
@@ -234,6 +234,14 @@ impl Datacenter {
                 self.infisical.suffer(trouble);
                 (Applied::Done, true, false, false)
             }
+            Input::Trouble(Trouble::Git(trouble)) => {
+                self.sources.git_suffers(trouble);
+                (Applied::Done, true, false, false)
+            }
+            Input::Trouble(Trouble::Flux(trouble)) => {
+                self.kubernetes.flux_suffers(trouble);
+                (Applied::Done, true, false, false)
+            }
             Input::Trouble(Trouble::Kubernetes(trouble)) => {
                 self.kubernetes.suffer(&turn, trouble);
                 (Applied::Done, true, false, false)
@@ -349,8 +357,8 @@ impl Neighbours for Outside<'_> {
         self.sources.git_head(url, branch, credentials)
     }
 
-    fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>> {
-        self.sources.kustomizations(url, path)
+    fn git_files(&self, url: &str, commit: &str) -> Option<&BTreeMap<String, String>> {
+        self.sources.git_files(url, commit)
     }
 }
 
