@@ -32,6 +32,8 @@ mod patches;
 mod proxmoxer;
 #[path = "real/releases.rs"]
 mod releases;
+#[path = "real/rounds.rs"]
+mod rounds;
 #[path = "real/sops.rs"]
 mod sops;
 #[path = "real/talosctl.rs"]
