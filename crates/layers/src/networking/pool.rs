@@ -101,7 +101,7 @@ impl Step for Pool {
         self.read_back(cx).await?;
         let client = self.0.client(cx)?;
         let mark = self.0.mark(cx)?;
-        let pool = &self.0.spec.network.pool;
+        let pool = self.0.spec.network.pool;
         let accepted = match cx.outputs().get(&TRIED) {
             Ok(by) => format!("accepted through {}", by.join(", ")),
             Err(_) => "stored as wanted before".to_owned(),

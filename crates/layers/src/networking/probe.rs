@@ -36,7 +36,7 @@ pub(super) fn places() -> Vec<Place> {
 }
 
 /// Whether the service has an address of the pool; if not, what MetalLB said last.
-pub(super) fn address(pool: &AddressRange, there: &Objects) -> Verdict<Ipv4Addr> {
+pub(super) fn address(pool: AddressRange, there: &Objects) -> Verdict<Ipv4Addr> {
     let Some(service) = there.get(&PROBE.id()) else {
         return Verdict::Waiting(format!("{} is not there yet", PROBE.id()));
     };
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn an_address_of_the_pool_is_a_proof_and_the_last_event_a_reason() {
         let pool: AddressRange = "192.168.1.230-192.168.1.245".parse().unwrap();
-        let told = |values: &[Value]| match address(&pool, &there(values)) {
+        let told = |values: &[Value]| match address(pool, &there(values)) {
             Verdict::Ready(address) => format!("ready: {address}"),
             Verdict::Waiting(reason) => format!("waiting: {reason}"),
             Verdict::Failed(failure) => format!("failed: {failure}"),

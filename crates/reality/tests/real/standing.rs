@@ -57,17 +57,6 @@ impl Told {
         });
         acted.collect()
     }
-
-    /// The steps that were started, those that were found as wanted left out.
-    pub(crate) fn started(&self) -> Vec<&StepId> {
-        self.events
-            .iter()
-            .filter_map(|event| match &event.kind {
-                EventKind::StepStarted { step, .. } => Some(step),
-                _ => None,
-            })
-            .collect()
-    }
 }
 
 impl Standing {
