@@ -26,6 +26,8 @@ mod flux;
 mod infisicalsdk;
 #[path = "real/metallb.rs"]
 mod metallb;
+#[path = "real/ownership.rs"]
+mod ownership;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]
