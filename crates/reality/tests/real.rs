@@ -18,6 +18,8 @@ mod cluster;
 mod contract;
 #[path = "real/documents.rs"]
 mod documents;
+#[path = "real/git.rs"]
+mod git;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
 #[path = "real/patches.rs"]
