@@ -253,6 +253,7 @@ fn a_milestone_that_is_no_unit_is_told_when_all_is_ready() {
         let failure = rehearsal.fails_at("gitops/convergence").await;
         assert_eq!(failure.class, Class::Invalid, "{failure}");
         assert_eq!(failure.what, "reach the milestone blog");
+        assert_eq!(rehearsal.told("the milestone blog is no Kustomization").len(), 1);
         assert_eq!(rehearsal.handovers(), 1);
     });
 }
