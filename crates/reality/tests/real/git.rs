@@ -1,18 +1,18 @@
 //! The git program: it clones what the rehearsed Git host holds, and what it serves is read by our client.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use castle_git::{Entry, GitError};
-use castle_model::Secret;
+use castle_reality::cluster::Authority;
+use castle_reality::web::{Web, answer_by_git, certificate};
 use castle_reality::{outside, run};
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use castle_wire::World;
+use http::Request;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use crate::datacenter::{Datacenter, LIMIT, proxmox};
 use crate::setting::{SOON, folder, pem, with, write};
@@ -68,58 +68,28 @@ async fn a_rehearsed_repository_is_cloned() {
     assert_ne!(refused.code, Some(0), "a wrong token opens it");
 }
 
-/// A repository of real git behind HTTPS, with every answer made by `git upload-pack`.
-struct Served {
-    place: TempDir,
-    url: String,
-    root: CertificateDer<'static>,
+/// A repository of real git.
+async fn repository() -> TempDir {
+    let place = folder();
+    let inner = place.path().join("x");
+    fill(&inner);
+    let words: [&[&str]; 4] = [
+        &["init", "--quiet", "--initial-branch=main", "."],
+        &["config", "uploadpack.allowFilter", "true"],
+        &["add", "."],
+        &["commit", "--quiet", "-m", "first"],
+    ];
+    for words in words {
+        run(with(within(&inner), words), SOON).await.expect_success();
+    }
+    place
 }
 
-impl Served {
-    /// Serves a repository; whether it speaks the second version of the protocol is up to it.
-    async fn open(two: bool) -> Self {
-        let place = folder();
-        let words: [&[&str]; 4] = [
-            &["init", "--quiet", "--initial-branch=main", "."],
-            &["config", "uploadpack.allowFilter", "true"],
-            &["add", "."],
-            &["commit", "--quiet", "-m", "first"],
-        ];
-        for (index, words) in words.iter().enumerate() {
-            if index == 2 {
-                fill(place.path());
-            }
-            let mut command = with(git(place.path()), words);
-            command.current_dir(place.path());
-            run(command, SOON).await.expect_success();
-        }
-        let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let root: CertificateDer<'static> = key.cert.der().clone();
-        let private = PrivateKeyDer::try_from(key.signing_key.serialize_der()).unwrap();
-        let config = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![root.clone()], private)
-            .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://127.0.0.1:{}/x", listener.local_addr().unwrap().port());
-        let (tls, path) = (TlsAcceptor::from(Arc::new(config)), place.path().to_owned());
-        tokio::task::spawn_local(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (tls, path) = (tls.clone(), path.clone());
-                tokio::task::spawn_local(async move {
-                    let Ok(mut stream) = tls.accept(stream).await else { return };
-                    while let Some((head, body)) = request(&mut stream).await {
-                        let reply = answered(&path, &head, &body, two);
-                        if stream.write_all(&reply).await.is_err() {
-                            return;
-                        }
-                        stream.flush().await.ok();
-                    }
-                });
-            }
-        });
-        Self { place, url, root }
-    }
+/// The program in a repository.
+fn within(place: &Path) -> Command {
+    let mut command = git(place);
+    command.current_dir(place);
+    command
 }
 
 /// Files that Git tells as changes of each other, one that is large, a link, and folders that sort by their slash.
@@ -139,70 +109,47 @@ fn fill(place: &Path) {
     std::os::unix::fs::symlink("apps", place.join("link")).unwrap();
 }
 
-/// One request: its head in lower case, and its body.
-async fn request(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Option<(String, Vec<u8>)> {
-    let mut bytes = Vec::new();
-    let end = loop {
-        if let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
-            break end + 4;
+/// Reads a repository that git's own server gives, in the version of the protocol that is asked for or in the first one.
+async fn read(place: &Path, two: bool) {
+    let authority = Authority::new();
+    let web = Web::listen(&authority, &[], Ipv4Addr::new(127, 0, 84, 2), 8443).await;
+    let answer = async |mut request: Request<Bytes>| {
+        if !two {
+            request.headers_mut().remove("git-protocol");
         }
-        bytes.push(stream.read_u8().await.ok()?);
+        answer_by_git(place, request).await
     };
-    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-    let length = head.lines().find_map(|l| l.strip_prefix("content-length: ")?.trim().parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    stream.read_exact(&mut body).await.ok()?;
-    Some((head, body))
-}
-
-fn answered(place: &Path, head: &str, body: &[u8], two: bool) -> Vec<u8> {
-    let mut command = git(place);
-    if two && head.contains("git-protocol: version=2") {
-        command.env("GIT_PROTOCOL", "version=2");
+    let roots = Arc::new(vec![certificate(&authority.certificate)]);
+    let world = World { roots, ..outside() };
+    let url = "https://127.0.84.2:8443/x";
+    let reading = async {
+        let read = castle_git::tree(&world, url, "main", None).await;
+        let tree = read.unwrap_or_else(|e| panic!("{two}: {}", e.failure("read")));
+        let inner = place.join("x");
+        let at = run(with(within(&inner), &["rev-parse", "HEAD"]), SOON).await.expect_success();
+        assert_eq!(tree.commit(), at.trim());
+        assert_eq!(tree.below("apps").count(), 23, "20 files in 3 folders");
+        let Some(Entry::File(text)) = tree.entry("apps/part-1/7.yaml") else { panic!("{two}") };
+        assert_eq!(text.as_ref(), std::fs::read(inner.join("apps/part-1/7.yaml")).unwrap());
+        assert_eq!(tree.entry("large.bin"), Some(&Entry::Left), "larger than we ask for");
+        assert_eq!(tree.entry("link"), Some(&Entry::Link("apps".into())));
+        let lost = castle_git::head(&world, url, "mian", None).await;
+        assert!(matches!(lost, Err(GitError::NoBranch { .. })), "{lost:?}");
+        let nobody = castle_git::head(&world, "https://127.0.84.2:8443/y", "main", None).await;
+        assert!(matches!(nobody, Err(GitError::NotFound { .. })), "{nobody:?}");
+    };
+    tokio::select! {
+        biased;
+        () = reading => {}
+        _ = web.serve(answer) => {}
     }
-    let greets = head.starts_with("get ");
-    command.args(["upload-pack", "--stateless-rpc", "--strict"]);
-    if greets {
-        command.arg("--advertise-refs");
-    }
-    command.arg(place).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), body).unwrap();
-    let mut told = child.wait_with_output().unwrap().stdout;
-    if greets {
-        told = [b"001e# service=git-upload-pack\n0000".to_vec(), told].concat();
-    }
-    let kind = if greets { "advertisement" } else { "result" };
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/x-git-upload-pack-{kind}\r\ncontent-length: {}\r\n\r\n",
-        told.len()
-    );
-    [head.into_bytes(), told].concat()
 }
 
 #[tokio::test(flavor = "current_thread")]
 #[ignore = "needs real components: cargo xtask test"]
 async fn what_git_serves_is_read_in_both_versions_of_its_protocol() {
-    let reading = async {
-        for two in [true, false] {
-            let served = Served::open(two).await;
-            let mut world = outside();
-            world.roots = Arc::new(vec![served.root.clone()]);
-            let token = Secret::new("any".to_owned());
-            let read = castle_git::tree(&world, &served.url, "main", Some(&token)).await;
-            let tree = read.unwrap_or_else(|e| panic!("{two}: {}", e.failure("read")));
-            let mut command = git(served.place.path());
-            command.current_dir(served.place.path()).args(["rev-parse", "HEAD"]);
-            assert_eq!(tree.commit(), run(command, SOON).await.expect_success().trim());
-            assert_eq!(tree.below("apps").count(), 23, "20 files in 3 folders");
-            let Some(Entry::File(text)) = tree.entry("apps/part-1/7.yaml") else { panic!("{two}") };
-            let there = std::fs::read(served.place.path().join("apps/part-1/7.yaml")).unwrap();
-            assert_eq!(text.as_ref(), there);
-            assert_eq!(tree.entry("large.bin"), Some(&Entry::Left), "larger than we ask for");
-            assert_eq!(tree.entry("link"), Some(&Entry::Link("apps".into())));
-            let lost = castle_git::head(&world, &served.url, "mian", None).await;
-            assert!(matches!(lost, Err(GitError::NoBranch { .. })), "{lost:?}");
-        }
-    };
-    tokio::task::LocalSet::new().run_until(reading).await;
+    let place = repository().await;
+    for two in [true, false] {
+        read(place.path(), two).await;
+    }
 }
