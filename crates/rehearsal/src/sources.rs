@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::turn::{HttpBody, HttpCall, HttpReply};
 
 pub mod factory;
+pub mod file;
 pub mod git;
 pub mod manifest;
 
@@ -31,6 +32,8 @@ pub struct SourcesBirth {
     pub path: String,
     /// The token that reads it; none for a public one.
     pub token: Option<String>,
+    /// Addresses of manifests that layers of one's own name; nobody here knows what is in them.
+    pub manifests: Vec<String>,
 }
 
 /// What the sources hold.
@@ -42,6 +45,12 @@ pub struct Sources {
     repositories: BTreeMap<String, Repository>,
     /// Whether the Git host answers nobody.
     away: bool,
+    /// Addresses of manifests that are invented, by host and path.
+    invented: BTreeMap<String, String>,
+    /// What goes wrong with files.
+    troubles: Vec<file::SourcesTrouble>,
+    /// How often a call has used one up.
+    met: u64,
 }
 
 impl Sources {
@@ -58,10 +67,12 @@ impl Sources {
         let repository = self.repositories.entry(git::key(&birth.url)).or_default();
         repository.token.clone_from(&birth.token);
         repository.ensure(&birth.branch, &birth.path);
+        let places = birth.manifests.iter().map(|url| (manifest::place(url), url.clone()));
+        self.invented.extend(places);
     }
 
     /// Lets something happen at the Git host.
-    pub fn suffer(&mut self, trouble: &GitTrouble) {
+    pub fn git_suffers(&mut self, trouble: &GitTrouble) {
         match trouble {
             GitTrouble::Away(away) => self.away = *away,
             GitTrouble::Push { url, branch, files } => {
@@ -83,19 +94,29 @@ impl Sources {
     /// Answers a request.
     pub fn call(&mut self, call: &HttpCall) -> HttpReply {
         if call.host == FACTORY_HOST {
-            return factory::call(&mut self.schematics, call);
+            let reply = factory::call(&mut self.schematics, call);
+            return match reply.body {
+                HttpBody::Whole(image)
+                    if call.path.starts_with("/image/") && reply.status == 200 =>
+                {
+                    self.file(call, image)
+                }
+                _ => reply,
+            };
         }
         if let Some(text) = manifest::find(&call.host, &call.path) {
             return match call.method.as_str() {
-                "GET" => text_reply(200, "application/octet-stream", text),
-                "HEAD" => HttpReply::empty(200),
+                "GET" | "HEAD" => self.file(call, text),
                 _ => text_reply(405, "text/plain; charset=utf-8", "method not allowed"),
             };
         }
-        if self.away {
-            return text_reply(503, "text/plain", "Service Unavailable");
+        match self.invented.get(&format!("{}{}", call.host, call.path)) {
+            Some(url) if matches!(call.method.as_str(), "GET" | "HEAD") => {
+                self.file(call, manifest::invented(url))
+            }
+            _ if self.away => text_reply(503, "text/plain", "Service Unavailable"),
+            _ => git::call(&self.repositories, call),
         }
-        git::call(&self.repositories, call)
     }
 
     /// System extensions in an image, by the schematic id in its file name.

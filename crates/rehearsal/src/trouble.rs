@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::infisical::InfisicalTrouble;
 pub use crate::kubernetes::{FluxTrouble, KubernetesTrouble};
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+pub use crate::sources::file::{Download, SourcesTrouble};
 pub use crate::sources::git::GitTrouble;
 pub use crate::talos::TalosTrouble;
 
@@ -24,6 +25,8 @@ pub enum Trouble {
     Git(GitTrouble),
     /// With Flux.
     Flux(FluxTrouble),
+    /// With downloads.
+    Sources(SourcesTrouble),
     /// In the cluster.
     Kubernetes(KubernetesTrouble),
 }
@@ -43,6 +46,12 @@ impl From<FluxTrouble> for Trouble {
 impl From<KubernetesTrouble> for Trouble {
     fn from(trouble: KubernetesTrouble) -> Self {
         Self::Kubernetes(trouble)
+    }
+}
+
+impl From<SourcesTrouble> for Trouble {
+    fn from(trouble: SourcesTrouble) -> Self {
+        Self::Sources(trouble)
     }
 }
 
