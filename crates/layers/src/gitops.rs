@@ -96,13 +96,20 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     ]
 }
 
+/// Adds the look at the repository alone, which the steps that make machines wait for.
+pub(crate) fn build_repository(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec).into_iter().filter(|decl| decl.id == ids::repository()) {
+        graph.add(decl, repository::Repository(cluster.clone()));
+    }
+}
+
 /// Adds the steps of this layer.
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
-    for decl in declare(spec) {
-        if decl.id == ids::repository() {
-            graph.add(decl, repository::Repository(cluster.clone()));
-        } else if decl.id == flux_id() {
+    build_repository(graph, spec, world);
+    for decl in declare(spec).into_iter().filter(|decl| decl.id != ids::repository()) {
+        if decl.id == flux_id() {
             graph.add(decl, step(&RELEASE, &cluster));
         } else if decl.id == source_id() {
             graph.add(decl, source::Source(cluster.clone()));

@@ -128,8 +128,11 @@ impl ManifestStep {
                 objects.extend(parse(&release.url, &text).map_err(refuse)?);
             }
             Source::Files(layer) => {
-                let mut texts: Vec<(&str, &str)> =
-                    layer.manifests.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+                let mut texts: Vec<(&str, &str)> = layer
+                    .manifests
+                    .iter()
+                    .map(|(file, text)| (file.as_str(), text.as_str()))
+                    .collect();
                 let fetched;
                 if let Some(wanted) = &layer.url {
                     let Cluster { world, spec, .. } = &*self.cluster;

@@ -43,14 +43,14 @@ pub struct Sources {
     schematics: BTreeMap<String, Schematic>,
     /// Repositories by [`git::key`].
     repositories: BTreeMap<String, Repository>,
+    /// Whether the Git host answers nobody.
+    away: bool,
     /// Addresses of manifests that are invented, by host and path.
     invented: BTreeMap<String, String>,
     /// What goes wrong with files.
     troubles: Vec<file::SourcesTrouble>,
     /// How often a call has used one up.
     met: u64,
-    /// Whether the Git host answers nobody.
-    away: bool,
 }
 
 impl Sources {

@@ -25,10 +25,10 @@ pub enum Trouble {
     Git(GitTrouble),
     /// With Flux.
     Flux(FluxTrouble),
-    /// In the cluster.
-    Kubernetes(KubernetesTrouble),
     /// With downloads.
     Sources(SourcesTrouble),
+    /// In the cluster.
+    Kubernetes(KubernetesTrouble),
 }
 
 impl From<GitTrouble> for Trouble {

@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -242,12 +242,12 @@ impl Datacenter {
                 self.kubernetes.flux_suffers(trouble);
                 (Applied::Done, true, false, false)
             }
-            Input::Trouble(Trouble::Kubernetes(trouble)) => {
-                self.kubernetes.suffer(&turn, trouble);
-                (Applied::Done, true, false, false)
-            }
             Input::Trouble(Trouble::Sources(trouble)) => {
                 self.sources.suffer(trouble);
+                (Applied::Done, true, false, false)
+            }
+            Input::Trouble(Trouble::Kubernetes(trouble)) => {
+                self.kubernetes.suffer(&turn, trouble);
                 (Applied::Done, true, false, false)
             }
             Input::Rest => (Applied::Done, true, false, false),

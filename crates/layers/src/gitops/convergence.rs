@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use castle_engine::{Context, Step};
 use castle_kubernetes::{KubeError, ObjectId, Place};
-use castle_model::{Class, Failure, Observed, Verdict};
+use castle_model::{Class, Failure, Finding, Observed, Verdict};
 use castle_platforms::cluster::{Closer, Cluster, Objects, observed};
 use tokio::time::Instant;
 
@@ -75,7 +75,7 @@ impl Step for Convergence {
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let places = self.places(cx).await?;
-        let (dog, reached) = (Watchdog::default(), Mutex::default());
+        let (dog, reached, late) = (Watchdog::default(), Mutex::default(), Mutex::default());
         let closer = Closer {
             due: &|| dog.due().unwrap_or(cx.deadline()),
             look: &|| Box::pin(self.nudge(cx, dog.overdue(Instant::now()))),
@@ -83,18 +83,68 @@ impl Step for Convergence {
         let judge = |there: &Objects| {
             dog.see(there, Instant::now());
             self.tell(cx, there, &reached);
+            *late.lock().unwrap_or_else(PoisonError::into_inner) = findings(there);
             converged(there, &self.0.spec.gitops.milestones)
         };
         let what = "every Kustomization to be ready";
-        self.0.settled_by(cx, what, places, judge, Some(closer)).await.map_err(|failure| {
-            match failure.class {
-                Class::Transient => failure.hint(
-                    "the handover stands: Flux goes on by itself; `castle status` shows how far it was",
-                ),
-                _ => failure,
+        let proof = self.0.settled_by(cx, what, places, judge, Some(closer)).await;
+        let milestones = reached_words(&self.0.spec.gitops.milestones, &reached);
+        match proof {
+            Ok(proof) => Ok(format!("{proof}{milestones}")),
+            Err(failure) if failure.class != Class::Transient => Err(failure),
+            Err(mut failure) => {
+                let seen = failure.evidence.take().unwrap_or_default();
+                let late = late.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Err(failure.evidence(format!("{seen}{milestones}")).findings(late).hint(
+                    "the handover stands: Flux goes on by itself; run `castle up` again to see how far it is",
+                ))
+            }
+        }
+    }
+}
+
+/// Which milestones were reached, of those that the castle file names.
+fn reached_words(milestones: &[String], reached: &Mutex<BTreeSet<String>>) -> String {
+    let reached = reached.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = |name: &String| {
+        format!("{name} {}", if reached.contains(name) { "reached" } else { "not reached" })
+    };
+    match milestones {
+        [] => String::new(),
+        all => format!("; milestones: {}", all.iter().map(told).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Every unit that is not ready, with why: causes first.
+fn findings(there: &Objects) -> Vec<Finding> {
+    let mut found: Vec<(bool, Finding)> = units(there)
+        .into_iter()
+        .filter_map(|(id, state)| {
+            let finding = |why: String, cure: &str| {
+                let why = why.strip_prefix(&format!("{id} ")).unwrap_or(&why).to_owned();
+                Finding::new(id.to_string(), why, cure)
+            };
+            match state {
+                State::Ready(_) | State::Resting => None,
+                State::Cause(why) => {
+                    Some((false, finding(why, "correct it in the repository, and push")))
+                }
+                State::Late(why) => Some((
+                    false,
+                    finding(
+                        why,
+                        "correct it in the repository, and push; Flux was asked to look again",
+                    ),
+                )),
+                State::Blocked(by) => {
+                    let why = format!("waits for {}", by.join(", "));
+                    Some((true, finding(why, "it goes on by itself once they are ready")))
+                }
             }
         })
-    }
+        .collect();
+    found.sort_by_key(|(blocked, _)| *blocked);
+    found.into_iter().map(|(_, finding)| finding).collect()
 }
 
 /// Judges the whole tree: causes first, then who waits for them. What is suspended on purpose is not waited for.

@@ -74,7 +74,7 @@ impl Repository {
         let units = contents.units().count();
         let doubts = match warnings.len() {
             0 => String::new(),
-            some => format!(", {some} of them doubtful"),
+            some => format!(", and {some} things in it are doubtful"),
         };
         Ok(format!("{} at {at} declares {units} Kustomizations{doubts}", spec.gitops.branch))
     }

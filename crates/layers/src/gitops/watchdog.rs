@@ -82,7 +82,9 @@ impl Watchdog {
 /// Whether the controller is done with a unit: it has seen its last change, and is not at work on it.
 fn is_idle(unit: &Object) -> bool {
     let generation = unit.number("/metadata/generation");
-    let observed = unit.number("/status/observedGeneration");
+    // Flux notes the generation of a success in the status, and that of every look in the condition.
+    let looked = unit.condition("Ready").and_then(|ready| ready.observed_generation());
+    let observed = looked.unwrap_or_else(|| unit.number("/status/observedGeneration"));
     let works = |kind: &str| {
         unit.condition(kind).is_some_and(|c| c.reason() == "Progressing" && c.status() != "False")
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use castle_model::event::RunOutcome;
+use castle_model::spec::GitCredentials;
 use castle_model::{Class, EventKind, Failure, StepId};
 use castle_rehearsal::host::runtime;
 use castle_rehearsal::trouble::{FluxTrouble, GitTrouble};
@@ -213,7 +214,11 @@ metadata: {name: site, namespace: blog}
         let cause = "3 of 7 are not ready: Kustomization flux-system/configs is not ready: ReconciliationFailed: \
              Ghost/g dry-run failed: no matches for kind \"Ghost\" in version \"example.org/v1\"; also apps-static";
         assert!(evidence.starts_with(cause), "{evidence}");
+        assert!(evidence.contains("milestones: apps-static not reached"), "{evidence}");
         assert!(failure.hint.as_deref().unwrap().contains("the handover stands"), "{failure}");
+        let units: Vec<&str> = failure.findings.iter().map(|f| f.place.as_str()).collect();
+        let named = ["configs", "apps-static", "monitoring"];
+        assert_eq!(units, named.map(|name| format!("Kustomization flux-system/{name}")));
         assert_eq!(rehearsal.handovers(), 1);
         let milestone = |r: &Rehearsal| {
             let named = |kind: &EventKind| {
@@ -248,6 +253,18 @@ fn a_milestone_that_is_no_unit_is_told_when_all_is_ready() {
         let failure = rehearsal.fails_at("gitops/convergence").await;
         assert_eq!(failure.class, Class::Invalid, "{failure}");
         assert_eq!(failure.what, "reach the milestone blog");
+        assert_eq!(rehearsal.told("the milestone blog is no Kustomization").len(), 1);
         assert_eq!(rehearsal.handovers(), 1);
+    });
+}
+
+#[test]
+fn a_token_can_be_placed_without_the_engine() {
+    runtime().unwrap().block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 3);
+        Arc::make_mut(&mut rehearsal.spec).gitops.credentials = GitCredentials::Direct;
+        rehearsal.stands().await;
+        let through = |path: &str| path.ends_with("/externalsecrets/flux-system");
+        assert!(!rehearsal.host.requests().iter().any(|request| through(&request.path)));
     });
 }

@@ -262,7 +262,9 @@ fn noted(object: &mut Value, built: Result<Built, Held>, stamp: &str) {
     if !asked.is_null() {
         object["status"]["lastHandledReconcileAt"] = asked;
     }
-    object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
+    if object["status"]["observedGeneration"].is_null() {
+        object["status"]["observedGeneration"] = (-1).into();
+    }
     match built {
         Ok(built) => {
             let revision = built.revision;
@@ -274,6 +276,8 @@ fn noted(object: &mut Value, built: Result<Built, Held>, stamp: &str) {
             }
             let message = format!("Applied revision: {revision}");
             object["status"]["lastAppliedRevision"] = revision.into();
+            // Noted by a success alone.
+            object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
             set_condition(object, "Ready", true, "ReconciliationSucceeded", &message, stamp);
         }
         Err((reason, why)) => set_condition(object, "Ready", false, reason, &why, stamp),
