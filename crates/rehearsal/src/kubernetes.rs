@@ -9,6 +9,7 @@ mod balancer;
 mod birth;
 mod complete;
 mod custom;
+mod defaults;
 mod delete;
 mod events;
 mod fields;
@@ -341,6 +342,10 @@ impl Kubernetes {
         self.store.change(key, |definition| {
             let names = definition["spec"]["names"].clone();
             definition["status"]["acceptedNames"] = names;
+            let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
+            let stored: Vec<Value> =
+                stored.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).collect();
+            definition["status"]["storedVersions"] = stored.into();
             set_condition(
                 definition,
                 "NamesAccepted",
@@ -372,6 +377,8 @@ fn set_condition(
 ) {
     let status = if holds { "True" } else { "False" };
     let generation = object["metadata"]["generation"].clone();
+    // Flux says which generation a condition is of; most others do not.
+    let flux = object["apiVersion"].as_str().is_some_and(|v| v.contains("toolkit.fluxcd.io"));
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);
     }
@@ -383,7 +390,7 @@ fn set_condition(
     let mut condition = json!({
         "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
     });
-    if !generation.is_null() {
+    if flux && !generation.is_null() {
         condition["observedGeneration"] = generation;
     }
     match conditions.iter_mut().find(|c| c["type"] == kind) {

@@ -16,6 +16,9 @@ pub(super) struct Resource {
     pub(super) custom: bool,
     /// Whether its status is written apart.
     pub(super) status: bool,
+    pub(super) singular: String,
+    /// The names that people type.
+    pub(super) short: Vec<String>,
 }
 
 impl Resource {
@@ -38,11 +41,28 @@ impl Resource {
             || self.kind == "Pod"
     }
 
-    fn discovered(&self) -> Value {
-        json!({
-            "name": self.plural, "singularName": self.kind.to_lowercase(), "namespaced": self.namespaced,
-            "kind": self.kind, "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
-        })
+    /// The kind as discovery shows it, and what is written apart of it.
+    fn discovered(&self) -> Vec<Value> {
+        let verbs =
+            ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+        let mut entry = json!({
+            "name": self.plural, "singularName": self.singular, "namespaced": self.namespaced,
+            "kind": self.kind, "verbs": verbs,
+        });
+        if !self.short.is_empty() {
+            entry["shortNames"] = self.short.clone().into();
+        }
+        let apart = |name: &str| {
+            json!({
+                "name": format!("{}/{name}", self.plural), "singularName": "", "namespaced": self.namespaced,
+                "kind": self.kind, "verbs": ["get", "patch", "update"],
+            })
+        };
+        let mut all = vec![entry];
+        if self.status {
+            all.push(apart("status"));
+        }
+        all
     }
 }
 
@@ -74,6 +94,32 @@ const WITH_STATUS: &[&str] = &[
     "ResourceQuota",
     "Service",
     "StatefulSet",
+];
+
+/// The names of built-in kinds that people type.
+const SHORT: &[(&str, &str)] = &[
+    ("configmaps", "cm"),
+    ("cronjobs", "cj"),
+    ("customresourcedefinitions", "crd"),
+    ("daemonsets", "ds"),
+    ("deployments", "deploy"),
+    ("events", "ev"),
+    ("horizontalpodautoscalers", "hpa"),
+    ("ingresses", "ing"),
+    ("namespaces", "ns"),
+    ("networkpolicies", "netpol"),
+    ("nodes", "no"),
+    ("persistentvolumeclaims", "pvc"),
+    ("persistentvolumes", "pv"),
+    ("poddisruptionbudgets", "pdb"),
+    ("pods", "po"),
+    ("priorityclasses", "pc"),
+    ("replicasets", "rs"),
+    ("resourcequotas", "quota"),
+    ("serviceaccounts", "sa"),
+    ("services", "svc"),
+    ("statefulsets", "sts"),
+    ("storageclasses", "sc"),
 ];
 
 /// The fields of built-in kinds that have others than `spec` and `status`.
@@ -185,6 +231,11 @@ fn built_in(&(group, version, plural, kind, namespaced): &BuiltIn) -> Resource {
         namespaced,
         custom: false,
         status: WITH_STATUS.contains(&kind),
+        singular: kind.to_lowercase(),
+        short: SHORT
+            .iter()
+            .find(|(plural_name, _)| *plural_name == plural)
+            .map_or_else(Vec::new, |(_, short)| vec![(*short).to_owned()]),
     }
 }
 
@@ -193,7 +244,7 @@ pub(super) fn discover(store: &Store, group: &str, version: &str) -> Option<Valu
     let mut resources: Vec<Value> = all(store)
         .iter()
         .filter(|r| r.group == group && r.version == version)
-        .map(Resource::discovered)
+        .flat_map(Resource::discovered)
         .collect();
     resources.sort_by_key(|r| r["name"].as_str().unwrap_or_default().to_owned());
     (!resources.is_empty()).then(|| {
@@ -254,6 +305,26 @@ pub(super) fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
     unknown
 }
 
+/// A field of an applied object of a built-in kind that is of another type, in the server's words.
+pub(super) fn mistyped(resource: &Resource, object: &Value) -> Option<String> {
+    if !matches!(resource.kind.as_str(), "ConfigMap" | "Secret") {
+        return None;
+    }
+    let mut data = object["data"].as_object()?.iter();
+    let (name, value) = data.find(|(_, value)| !value.is_string())?;
+    Some(super::custom::not_text(&format!(".data.{name}"), value))
+}
+
+/// Whether a group and version are served.
+pub(super) fn is_served(store: &Store, group: &str, version: &str) -> bool {
+    BUILT_IN.iter().any(|row| (row.0, row.1) == (group, version))
+        || store
+            .all("apiextensions.k8s.io", "customresourcedefinitions")
+            .filter(|(_, definition)| definition["spec"]["group"] == group)
+            .flat_map(|(_, definition)| from_definition(definition))
+            .any(|kind| kind.version == version)
+}
+
 /// Whether a condition of an object is `True`.
 pub(super) fn condition(object: &Value, kind: &str) -> bool {
     object["status"]["conditions"].as_array().is_some_and(|conditions| {
@@ -280,6 +351,15 @@ fn from_definition(definition: &Value) -> Vec<Resource> {
             namespaced: spec["scope"] == "Namespaced",
             custom: true,
             status: version["subresources"].get("status").is_some(),
+            singular: spec["names"]["singular"]
+                .as_str()
+                .map_or_else(|| text(&spec["names"]["kind"]).to_lowercase(), str::to_owned),
+            short: spec["names"]["shortNames"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect(),
         })
         .collect()
 }

@@ -38,11 +38,19 @@ impl Token {
     }
 
     fn read(text: &str) -> Result<Self, No> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-        bytes
-            .and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok())
-            .filter(|token| token.v == "meta.k8s.io/v1" && token.rv != 0)
-            .ok_or_else(|| No::bad("continue key is not valid: illegal base64 data"))
+        let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+        let token = serde_json::from_slice::<Self>(&bytes).ok();
+        token.filter(|token| token.v == "meta.k8s.io/v1" && token.rv != 0).ok_or_else(|| {
+            let first = bytes.first().copied().unwrap_or_default();
+            let shown = if first.is_ascii_graphic() {
+                char::from(first).to_string()
+            } else {
+                format!("\\u{first:04x}")
+            };
+            No::bad(format!(
+                "invalid continue token: continue key is not valid: invalid character '{shown}' looking for beginning of value"
+            ))
+        })
     }
 
     fn written(&self) -> String {
@@ -75,6 +83,9 @@ impl Kubernetes {
         objects.retain(|_, object| selector.matches(object));
         let limit = query.get("limit").parse::<usize>().ok().filter(|limit| *limit > 0);
         let mut metadata = json!({"resourceVersion": version.to_string()});
+        if resource.custom {
+            metadata["continue"] = "".into();
+        }
         let all = objects.len();
         if let Some(limit) = limit.filter(|limit| *limit < all) {
             let last = objects.keys().nth(limit - 1).cloned().unwrap_or_default();
@@ -104,7 +115,12 @@ impl Kubernetes {
         let current = || self.store.under(prefix).map(|(k, o)| (k.clone(), o.clone())).collect();
         let text = query.get("continue");
         if text.is_empty() {
-            let asked = query.get("resourceVersion").parse::<u64>().unwrap_or(0);
+            let asked = match query.get("resourceVersion") {
+                "" => 0,
+                text => text.parse::<u64>().map_err(|_| {
+                    No::bad(format!("invalid resource version: {}", super::watch::no_number(text)))
+                })?,
+            };
             if asked > now {
                 return Err(No::too_large(asked, now));
             }

@@ -68,12 +68,18 @@ impl Kubernetes {
             return kinds::discover(&self.store, &route.group, &route.version)
                 .filter(|_| get)
                 .map(|list| HttpReply::json(200, &list))
-                .ok_or_else(No::no_such_path);
+                .ok_or_else(No::no_such_group);
+        }
+        if !kinds::is_served(&self.store, &route.group, &route.version) {
+            return Err(No::no_such_group());
         }
         let resource = kinds::find(&self.store, &route.group, &route.version, &route.plural)
             .ok_or_else(No::no_such_path)?;
         if resource.namespaced && route.name.is_some() && route.namespace.is_empty() {
             return Err(No::no_such_path());
+        }
+        if resource.custom && !resource.namespaced && !route.namespace.is_empty() {
+            return Err(No::no_such_group());
         }
         let there = match route.subresource.as_deref() {
             None => true,
