@@ -1,6 +1,7 @@
 //! talosctl 1.13.9, the client that people use, with what castle gives them.
 
 use castle_reality::{Output, Real, run};
+use castle_talos::access::KubeAccess;
 use castle_talos::{Bundle, TalosAccess};
 use castle_wire::{SystemClock, SystemEntropy};
 use serde_json::{Value, json};
@@ -250,6 +251,22 @@ async fn a_cluster_rises_is_healthy_and_tells_about_itself() {
     let config = yaml(&std::fs::read_to_string(&file).unwrap());
     assert_eq!(config["clusters"][0]["cluster"]["server"], "https://127.0.86.10:6443");
     assert_eq!(config["current-context"], "admin@blue");
+    our_kubeconfig_is_read_by_kubectl(&bench).await;
+}
+
+/// kubectl with what castle gives out, and as it is escrowed: with a line that says whose it is.
+async fn our_kubeconfig_is_read_by_kubectl(bench: &Bench) {
+    let Some(kubectl) = Real::find("kubectl") else { return };
+    let spec = &bench.datacenter.spec;
+    let ours = KubeAccess::issue(spec, &bench.bundle, &SystemEntropy, &SystemClock).unwrap();
+    let text = ours.kubeconfig(spec);
+    let escrowed = format!("# castle blue 0011223344556677\n{}", text.expose());
+    for text in [text.expose(), &escrowed] {
+        let file = write(bench.place.path(), "ours", text).display().to_string();
+        let words = ["--kubeconfig", &file, "get", "nodes", "--output", "name"];
+        let told = run(with(kubectl.program(), &words), LIMIT).await.expect_success();
+        assert_eq!(told, "node/cp-01\nnode/cp-02\nnode/cp-03\nnode/worker-01\n");
+    }
 }
 
 #[tokio::test(flavor = "current_thread")]
