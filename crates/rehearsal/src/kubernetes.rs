@@ -108,6 +108,8 @@ enum Work {
     PodStopped { key: String, uid: String },
     /// The namespace controller looks whether a namespace is empty.
     NamespaceGone { name: String },
+    /// A short watch has lasted as long as it may.
+    WatchEnds,
     /// Time for bookmarks.
     Tick,
 }
@@ -241,6 +243,7 @@ impl Kubernetes {
             Work::Orphan { key, uid } => self.orphan(turn, &key, &uid),
             Work::PodStopped { key, uid } => self.pod_stopped(turn, &key, &uid),
             Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
+            Work::WatchEnds => {}
             Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
         }
     }

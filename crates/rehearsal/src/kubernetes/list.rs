@@ -8,13 +8,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Kubernetes;
 use super::kinds::Resource;
 use super::refuse::No;
 use super::route::{Query, Route, Selector};
 use super::shown::Shown;
 use super::watch::Opening;
-use crate::turn::{HttpBody, HttpReply};
+use super::{BOOKMARKS, Kubernetes, Work};
+use crate::turn::{HttpBody, HttpReply, Turn};
 
 /// What a page says when the place that it goes on from is no longer remembered.
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start \
@@ -62,8 +62,10 @@ impl Token {
 type Objects = BTreeMap<String, Arc<Value>>;
 
 impl Kubernetes {
+    /// Answers a list, or opens a watch.
     pub(super) fn list(
         &self,
+        turn: &mut Turn<'_>,
         resource: &Resource,
         route: &Route,
         query: &Query,
@@ -74,7 +76,12 @@ impl Kubernetes {
         }
         let selector = Selector::parse(query, resource)?.named(route.name.as_deref());
         if query.is("watch") {
-            let cursor = self.watch(resource, prefix, selector, &Opening::read(query))?;
+            let opening = Opening::read(query);
+            let cursor = self.watch(resource, prefix, selector, &opening)?;
+            // Bookmarks end the longer ones.
+            if let Some(lasts) = opening.lasts.filter(|lasts| *lasts < BOOKMARKS) {
+                self.later(turn, (lasts, lasts, lasts), Work::WatchEnds);
+            }
             let mut reply = HttpReply::json(200, &Value::Null);
             reply.body = HttpBody::Watch(cursor);
             return Ok(reply);

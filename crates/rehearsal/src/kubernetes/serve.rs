@@ -92,9 +92,9 @@ impl Kubernetes {
         }
         let query = Query::parse(&call.query);
         match (call.method.as_str(), &route.name) {
-            ("GET", Some(_)) if query.is("watch") => self.list(&resource, &route, &query),
+            ("GET", Some(_)) if query.is("watch") => self.list(turn, &resource, &route, &query),
             ("GET", Some(name)) => self.get(&resource, &route, name),
-            ("GET", None) => self.list(&resource, &route, &query),
+            ("GET", None) => self.list(turn, &resource, &route, &query),
             ("POST", None) => Write { resource, route, query, call }.create(self, turn),
             ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
             ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),

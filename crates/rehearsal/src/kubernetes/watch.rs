@@ -22,7 +22,7 @@ pub(super) struct Opening {
     /// Whether it wants to be told where what is there ends.
     initial: bool,
     /// For how long, in milliseconds.
-    lasts: Option<u64>,
+    pub(super) lasts: Option<u64>,
 }
 
 impl Opening {
@@ -164,6 +164,7 @@ impl Kubernetes {
         }
         if cursor.ends.is_some_and(|end| self.now >= end) {
             cursor.over = true;
+            return (!lines.is_empty()).then_some(lines);
         }
         Some(lines)
     }

@@ -346,9 +346,9 @@ impl Write<'_> {
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&self.route.namespace);
         if self.resource.namespaced && namespace != self.route.namespace {
-            return Err(No::bad(format!(
-                "the namespace of the provided object does not match the namespace sent on the request ({namespace})"
-            )));
+            return Err(No::bad(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
         Ok(object)
     }
