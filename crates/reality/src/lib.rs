@@ -7,8 +7,10 @@
 pub mod cluster;
 pub mod kubelet;
 mod namespace;
+pub mod pod;
 mod program;
 mod raw;
+pub mod web;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -58,6 +60,12 @@ impl Real {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Its name, which a program of it has too.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// A Go program, ready for its arguments. It sees nothing of our surroundings but the search path.

@@ -5,6 +5,8 @@
 mod datacenter;
 #[path = "real/setting.rs"]
 mod setting;
+#[path = "real/standing.rs"]
+mod standing;
 
 #[path = "real/age.rs"]
 mod age;
@@ -18,8 +20,12 @@ mod cluster;
 mod contract;
 #[path = "real/documents.rs"]
 mod documents;
+#[path = "real/flux.rs"]
+mod flux;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
+#[path = "real/metallb.rs"]
+mod metallb;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]

@@ -231,10 +231,11 @@ impl Condition<'_> {
         self.0.get("observedGeneration").and_then(Value::as_i64)
     }
 
-    /// Reason and message as one text.
+    /// Reason and message as one line; Flux ends messages with a line break, and Kustomize writes several lines.
     #[must_use]
     pub fn words(&self) -> String {
-        match (self.field("reason"), self.field("message")) {
+        let lines: Vec<&str> = self.field("message").lines().map(str::trim).collect();
+        match (self.field("reason"), lines.join(" ").trim()) {
             ("", "") => format!("{} is {}", self.field("type"), self.status()),
             (reason, "") => reason.to_owned(),
             ("", message) => message.to_owned(),

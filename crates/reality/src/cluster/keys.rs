@@ -1,17 +1,19 @@
 //! The certificates of a real cluster: one authority, its server and whoever calls it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
-/// An authority of a test's own.
+/// An authority of a test's own; copies are the same one.
+#[derive(Clone)]
 pub struct Authority {
     /// Its certificate, PEM.
     pub certificate: String,
-    issuer: Issuer<'static, KeyPair>,
+    issuer: Rc<Issuer<'static, KeyPair>>,
 }
 
 /// A certificate and its key, PEM.
@@ -34,7 +36,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let certificate = params.self_signed(&key).expect("an authority signs itself").pem();
-        Self { certificate, issuer: Issuer::new(params, key) }
+        Self { certificate, issuer: Rc::new(Issuer::new(params, key)) }
     }
 
     /// A certificate for a server with these names and addresses.
@@ -68,7 +70,7 @@ impl Authority {
     fn issue(&self, mut params: CertificateParams) -> Issued {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = key();
-        let certificate = params.signed_by(&key, &self.issuer).expect("the authority signs");
+        let certificate = params.signed_by(&key, &*self.issuer).expect("the authority signs");
         Issued { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 }

@@ -17,13 +17,18 @@ pub(super) fn must_say_ready(object: &Object) -> Verdict {
 }
 
 /// For any kind: `Stalled` fails, `Reconciling` waits, `Ready` or `Available` decides, and an older generation does not count.
+///
+/// Flux writes -1 as the generation of a status that never was ready, while its conditions tell theirs: what they say of
+/// the newest one is the reason that a person looks for.
 pub(super) fn by_conditions(object: &Object) -> Verdict {
     let generation = object.number("/metadata/generation");
-    let older = |seen: Option<i64>| seen.is_some_and(|seen| seen < generation);
-    if older(object.at("/status/observedGeneration").and_then(Value::as_i64)) {
-        return waiting(object, OLDER);
-    }
-    let current = |kind: &str| object.condition(kind).filter(|c| !older(c.observed_generation()));
+    let seen = object.at("/status/observedGeneration").and_then(Value::as_i64);
+    let stale = seen.is_some_and(|seen| seen < generation);
+    let fresh = |condition: &Condition| match condition.observed_generation() {
+        Some(seen) => seen >= generation,
+        None => !stale,
+    };
+    let current = |kind: &str| object.condition(kind).filter(fresh);
     if let Some(stalled) = current("Stalled").filter(Condition::holds) {
         return failed(
             object,
@@ -34,10 +39,11 @@ pub(super) fn by_conditions(object: &Object) -> Verdict {
     let condition = ["Ready", "Available"].iter().find_map(|kind| object.condition(kind));
     let busy = current("Reconciling").filter(Condition::holds);
     match (condition, busy) {
-        (Some(condition), _) if older(condition.observed_generation()) => waiting(object, OLDER),
+        (Some(condition), _) if !fresh(&condition) => waiting(object, OLDER),
         (Some(condition), _) if !condition.holds() => {
             waiting(object, format!("is not ready: {}", condition.words()))
         }
+        _ if stale => waiting(object, OLDER),
         (_, Some(busy)) => waiting(object, format!("is being worked on: {}", busy.words())),
         (Some(condition), None) => ready(object, condition.words()),
         (None, None) => ready(object, "is there"),

@@ -298,6 +298,28 @@ fn custom_kinds_by_their_conditions() {
             ],
         );
     }
+    // As Flux 2.9 writes it while a unit has never been ready.
+    let never = |generation: i64| {
+        json!({"status": {"observedGeneration": -1, "conditions": [
+            {"type": "Reconciling", "status": "True", "reason": "ProgressingWithRetry", "message": "Detecting drift", "observedGeneration": generation},
+            {"type": "Ready", "status": "False", "reason": "ReconciliationFailed",
+                "message": "ConfigMap/default/x dry-run failed: expected\n  string\n", "observedGeneration": generation}]}})
+    };
+    check(
+        "kustomize.toolkit.fluxcd.io/v1",
+        "Kustomization",
+        &[
+            (
+                never(2),
+                "waiting: Kustomization x is not ready: ReconciliationFailed: ConfigMap/default/x dry-run failed: expected string",
+            ),
+            (never(1), "waiting: Kustomization x has not been seen in its newest form yet"),
+            (
+                json!({"status": {"observedGeneration": -1, "conditions": [{"type": "Ready", "status": "True", "reason": "Why"}]}}),
+                "waiting: Kustomization x has not been seen in its newest form yet",
+            ),
+        ],
+    );
     check(
         "source.toolkit.fluxcd.io/v1",
         "GitRepository",
