@@ -11,6 +11,7 @@ mod complete;
 mod custom;
 mod defaults;
 mod delete;
+mod discovery;
 mod events;
 mod fields;
 mod flux;
@@ -167,14 +168,21 @@ impl Kubernetes {
                     ..Self::default()
                 };
             }
-            Signal::NodeJoined { cluster, name, address, control_plane, data_disk, extensions }
-                if self.is(cluster) =>
-            {
+            Signal::NodeJoined {
+                cluster,
+                name,
+                address,
+                control_plane,
+                data_disk,
+                extensions,
+                version,
+            } if self.is(cluster) => {
                 let facts = NodeFacts {
                     address: *address,
                     control_plane: *control_plane,
                     data_disk: *data_disk,
                     extensions: extensions.clone(),
+                    version: version.clone(),
                     joined: 0,
                     network: false,
                 };
@@ -227,7 +235,7 @@ impl Kubernetes {
                 self.plans.remove(&key);
                 self.reconcile(turn, &key, neighbours);
             }
-            Work::Reconcile { .. } => {}
+            Work::Reconcile { .. } | Work::WatchEnds => {}
             Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
             Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
             Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
@@ -243,7 +251,6 @@ impl Kubernetes {
             Work::Orphan { key, uid } => self.orphan(turn, &key, &uid),
             Work::PodStopped { key, uid } => self.pod_stopped(turn, &key, &uid),
             Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
-            Work::WatchEnds => {}
             Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
         }
     }

@@ -93,6 +93,13 @@ fn without_empty(object: &mut Value, fields: &[&str]) {
     }
 }
 
+/// Looking for a field leaves a null where there is none.
+fn without_nulls(value: &mut Value) {
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
+    }
+}
+
 /// The defaults of a pod's specification.
 fn pod(spec: &mut Value) {
     if !spec.is_object() {
@@ -103,7 +110,7 @@ fn pod(spec: &mut Value) {
             container_defaults(container);
         }
     }
-    spec.as_object_mut().map(|map| map.retain(|_, value| !value.is_null()));
+    without_nulls(spec);
     set(spec, "dnsPolicy", || "ClusterFirst".into());
     set(spec, "restartPolicy", || "Always".into());
     set(spec, "schedulerName", || "default-scheduler".into());
@@ -126,5 +133,5 @@ fn container_defaults(container: &mut Value) {
     for port in container["ports"].as_array_mut().into_iter().flatten() {
         set(port, "protocol", || "TCP".into());
     }
-    container.as_object_mut().map(|map| map.retain(|_, value| !value.is_null()));
+    without_nulls(container);
 }

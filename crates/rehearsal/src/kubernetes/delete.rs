@@ -54,7 +54,9 @@ impl Write<'_> {
             None => {
                 let mut details = json!({"name": self.name(), "group": self.resource.group,
                     "kind": self.resource.plural, "uid": live["metadata"]["uid"]});
-                details.as_object_mut().map(|map| map.retain(|_, value| *value != ""));
+                if self.resource.group.is_empty() {
+                    details.as_object_mut().map(|map| map.shift_remove("group"));
+                }
                 let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
                     "status": "Success", "details": details});
                 HttpReply::json(200, &status)

@@ -1,6 +1,6 @@
 //! The kinds that the API server knows: those built in, and those that CustomResourceDefinitions bring.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::shape::Shape;
 use super::store::{Store, key};
@@ -39,30 +39,6 @@ impl Resource {
     pub(super) fn has_generation(&self) -> bool {
         !self.group.is_empty() && !NO_GENERATION.contains(&self.group.as_str())
             || self.kind == "Pod"
-    }
-
-    /// The kind as discovery shows it, and what is written apart of it.
-    fn discovered(&self) -> Vec<Value> {
-        let verbs =
-            ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-        let mut entry = json!({
-            "name": self.plural, "singularName": self.singular, "namespaced": self.namespaced,
-            "kind": self.kind, "verbs": verbs,
-        });
-        if !self.short.is_empty() {
-            entry["shortNames"] = self.short.clone().into();
-        }
-        let apart = |name: &str| {
-            json!({
-                "name": format!("{}/{name}", self.plural), "singularName": "", "namespaced": self.namespaced,
-                "kind": self.kind, "verbs": ["get", "patch", "update"],
-            })
-        };
-        let mut all = vec![entry];
-        if self.status {
-            all.push(apart("status"));
-        }
-        all
     }
 }
 
@@ -239,42 +215,6 @@ fn built_in(&(group, version, plural, kind, namespaced): &BuiltIn) -> Resource {
     }
 }
 
-/// The answer to discovery of one group and version; none if there is no such group.
-pub(super) fn discover(store: &Store, group: &str, version: &str) -> Option<Value> {
-    let mut resources: Vec<Value> = all(store)
-        .iter()
-        .filter(|r| r.group == group && r.version == version)
-        .flat_map(Resource::discovered)
-        .collect();
-    resources.sort_by_key(|r| r["name"].as_str().unwrap_or_default().to_owned());
-    (!resources.is_empty()).then(|| {
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": join(group, version), "resources": resources})
-    })
-}
-
-/// The answer to `/apis`.
-pub(super) fn groups(store: &Store) -> Value {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for resource in all(store).into_iter().filter(|r| !r.group.is_empty()) {
-        match groups.iter_mut().find(|(name, _)| *name == resource.group) {
-            Some((_, versions)) if versions.contains(&resource.version) => {}
-            Some((_, versions)) => versions.push(resource.version),
-            None => groups.push((resource.group, vec![resource.version])),
-        }
-    }
-    let groups: Vec<Value> = groups
-        .iter()
-        .map(|(name, versions)| {
-            let versions: Vec<Value> = versions
-                .iter()
-                .map(|v| json!({"groupVersion": join(name, v), "version": v}))
-                .collect();
-            json!({"name": name, "preferredVersion": versions[0], "versions": versions})
-        })
-        .collect();
-    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
-}
-
 /// The shape of the objects of a kind; a kind that is not built in has its definition.
 pub(super) fn shape<'a>(resource: &'a Resource, definition: Option<&'a Value>) -> Shape<'a> {
     definition.map_or_else(
@@ -364,6 +304,7 @@ fn from_definition(definition: &Value) -> Vec<Resource> {
         .collect()
 }
 
-fn join(group: &str, version: &str) -> String {
+/// `apps/v1`, or `v1` for the core group.
+pub(super) fn join(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

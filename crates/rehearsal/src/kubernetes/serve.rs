@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Kubernetes;
 use super::kinds::{self, Resource};
 use super::refuse::No;
 use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
 use super::write::Write;
+use super::{Kubernetes, discovery};
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
 
-/// The version that the server says it is.
+/// The version that the server says it is before it knows of a control plane.
 const VERSION: &str = "v1.36.3";
 
 impl Kubernetes {
@@ -45,27 +45,17 @@ impl Kubernetes {
                 reply.body = HttpBody::Whole("ok".into());
                 return Ok(reply);
             }
-            "/version" if get => {
-                return Ok(HttpReply::json(
-                    200,
-                    &json!({
-                        "major": "1", "minor": "36", "gitVersion": VERSION, "gitTreeState": "clean",
-                        "platform": "linux/amd64",
-                    }),
-                ));
-            }
-            "/api" if get => {
-                return Ok(HttpReply::json(
-                    200,
-                    &json!({"kind": "APIVersions", "versions": ["v1"]}),
-                ));
-            }
-            "/apis" if get => return Ok(HttpReply::json(200, &kinds::groups(&self.store))),
+            "/version" if get => return Ok(HttpReply::json(200, &self.version())),
             _ => {}
         }
-        let route = Route::parse(&call.path).ok_or_else(No::no_such_path)?;
+        let accept = call.header("accept").unwrap_or_default();
+        let asked = discovery::answer(&self.store, &call.path, accept, &call.host);
+        if let Some(reply) = asked.filter(|_| get) {
+            return Ok(reply);
+        }
+        let route = Route::parse(&call.path).ok_or_else(No::no_such_group)?;
         if route.plural.is_empty() {
-            return kinds::discover(&self.store, &route.group, &route.version)
+            return discovery::kinds(&self.store, &route.group, &route.version)
                 .filter(|_| get)
                 .map(|list| HttpReply::json(200, &list))
                 .ok_or_else(No::no_such_group);
@@ -108,6 +98,19 @@ impl Kubernetes {
                 "the server does not allow this method on the requested resource",
             )),
         }
+    }
+
+    /// The version of the API servers: that of the control planes.
+    fn version(&self) -> Value {
+        let known = self.nodes.values().filter(|node| node.control_plane);
+        let known = known.map(|node| node.version.as_str()).find(|version| !version.is_empty());
+        let version = known.unwrap_or(VERSION);
+        let mut numbers = version.trim_start_matches('v').split('.');
+        let mut next = || numbers.next().unwrap_or_default();
+        json!({
+            "major": next(), "minor": next(), "gitVersion": version, "gitTreeState": "clean",
+            "platform": "linux/amd64",
+        })
     }
 
     /// The definition of a kind that is not built in.

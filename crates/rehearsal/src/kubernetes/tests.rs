@@ -75,6 +75,7 @@ impl Rig {
                 control_plane: last == 1,
                 data_disk: last != 1,
                 extensions: vec!["siderolabs/iscsi-tools".into()],
+                version: "v1.36.3".into(),
             });
         }
         rig
@@ -333,10 +334,19 @@ fn nodes_join_and_turn_ready_with_their_network() {
         control_plane: false,
         data_disk: true,
         extensions: Vec::new(),
+        version: "v1.36.4".into(),
     });
     rig.pass(60_000);
     assert!(rig.cluster.node_names().all(|(_, ready)| ready));
     assert_eq!(available(&mut rig), 3, "its pods start again with it");
+    let version = |rig: &mut Rig, path: &str| rig.get(path);
+    let node = version(&mut rig, "/api/v1/nodes/worker-01");
+    assert_eq!(node["status"]["nodeInfo"]["kubeletVersion"], "v1.36.4");
+    assert_eq!(
+        version(&mut rig, "/version")["gitVersion"],
+        "v1.36.3",
+        "the server is that of the control planes"
+    );
 }
 
 #[test]
