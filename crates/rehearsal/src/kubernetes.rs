@@ -244,7 +244,7 @@ impl Kubernetes {
             Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
             Work::Authority { namespace, service } => self.authority(&namespace, &service),
             Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
-            Work::LonghornDisk { node } => self.longhorn_disk(&node),
+            Work::LonghornDisk { node } => self.longhorn_disk(turn, &node),
             Work::LonghornDrivers => self.longhorn_drivers(turn),
             Work::Ownerless { uid } => self.ownerless(turn, &uid),
             Work::Foreground { key, uid } => self.foreground(turn, &key, &uid),

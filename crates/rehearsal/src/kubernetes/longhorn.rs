@@ -81,7 +81,7 @@ impl Kubernetes {
         }
     }
 
-    pub(super) fn longhorn_disk(&mut self, node: &str) {
+    pub(super) fn longhorn_disk(&mut self, turn: &mut Turn<'_>, node: &str) {
         let of_data = self.nodes.get(node).is_some_and(|facts| facts.data_disk);
         let fallback = if of_data { "/var/mnt/longhorn" } else { "/var/lib/longhorn" };
         let path =
@@ -98,6 +98,52 @@ impl Kubernetes {
                     {"type": "Schedulable", "status": "True", "lastTransitionTime": stamp},
                 ],
             });
+        });
+        for place in self.store.keys("longhorn.io", "volumes") {
+            self.replicate(turn, &place);
+        }
+    }
+
+    /// Puts the replicas that a volume still wants on disks that have none of it.
+    fn replicate(&mut self, turn: &mut Turn<'_>, place: &str) {
+        let Some(volume) = self.store.shared(place) else { return };
+        let name = parts(place).3;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let wanted = volume["spec"]["numberOfReplicas"].as_u64().unwrap_or(3);
+        let wanted = usize::try_from(wanted).unwrap_or(3);
+        let size = text(&volume["spec"]["size"]);
+        let there: Vec<String> = self
+            .store
+            .all("longhorn.io", "replicas")
+            .filter(|(_, replica)| replica["spec"]["volumeName"] == name)
+            .map(|(_, replica)| text(&replica["spec"]["nodeID"]))
+            .collect();
+        let bytes: u64 = size.parse().unwrap_or(0);
+        let fitting: Vec<String> = self
+            .disks()
+            .into_iter()
+            .filter(|(node, room)| *room >= bytes && !there.contains(node))
+            .map(|(node, _)| node)
+            .take(wanted.saturating_sub(there.len()))
+            .collect();
+        let all = there.len() + fitting.len();
+        for node in fitting {
+            let replica = json!({
+                "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
+                "metadata": {"name": format!("{name}-r-{node}"), "namespace": NAMESPACE,
+                    "ownerReferences": volume["metadata"]["ownerReferences"]},
+                "spec": {"volumeName": name, "nodeID": node, "volumeSize": size},
+            });
+            self.make(turn, ("longhorn.io", "replicas"), replica);
+        }
+        let stamp = self.stamp();
+        self.store.change(place, |volume| {
+            if all >= wanted {
+                set_condition(volume, "Scheduled", true, "", "", &stamp);
+            } else {
+                let why = "precheck new replica failed: insufficient storage; hard anti-affinity";
+                set_condition(volume, "Scheduled", false, "ReplicaSchedulingFailure", why, &stamp);
+            }
         });
     }
 
@@ -157,10 +203,8 @@ impl Kubernetes {
         }
         let size = claim["spec"]["resources"]["requests"]["storage"].as_str().unwrap_or("0");
         let bytes = quantity(size);
-        let fitting: Vec<&String> =
-            disks.iter().filter(|(_, room)| *room >= bytes).map(|(node, _)| node).collect();
         let name = class["metadata"]["name"].as_str().unwrap_or_default();
-        if fitting.is_empty() {
+        if disks.iter().all(|(_, room)| *room < bytes) {
             let why = format!(
                 "failed to provision volume with StorageClass \"{name}\": rpc error: code = Internal desc = Bad response \
                 statusCode [500]. Status [500 Internal Server Error]. Body: [message=unable to create volume: insufficient \
@@ -172,7 +216,7 @@ impl Kubernetes {
         }
         let wanted = class["parameters"]["numberOfReplicas"].as_str().unwrap_or("3");
         let wanted: usize = wanted.parse().unwrap_or(3);
-        self.provision(turn, (place, &claim), &class, (wanted, &fitting));
+        self.provision(turn, (place, &claim), &class, wanted);
     }
 
     /// The class of a claim: the one that it names, else the default one.
@@ -219,7 +263,7 @@ impl Kubernetes {
         turn: &mut Turn<'_>,
         (place, claim): (&str, &Value),
         class: &Value,
-        (wanted, fitting): (usize, &[&String]),
+        wanted: usize,
     ) {
         let uid = &claim["metadata"]["uid"];
         let volume = format!("pvc-{}", uid.as_str().unwrap_or_default());
@@ -246,22 +290,7 @@ impl Kubernetes {
                 "status": {"state": "detached", "robustness": "unknown"},
             }),
         );
-        for (index, node) in fitting.iter().take(wanted).enumerate() {
-            self.make(turn, ("longhorn.io", "replicas"), json!({
-                "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
-                "metadata": {"name": format!("{volume}-r-{index}"), "namespace": NAMESPACE, "ownerReferences": owners},
-                "spec": {"volumeName": volume, "nodeID": node, "volumeSize": bytes},
-            }));
-        }
-        let stamp = self.stamp();
-        self.store.change(&held, |volume| {
-            if fitting.len() >= wanted {
-                set_condition(volume, "Scheduled", true, "", "", &stamp);
-            } else {
-                let why = "precheck new replica failed: insufficient storage; hard anti-affinity";
-                set_condition(volume, "Scheduled", false, "ReplicaSchedulingFailure", why, &stamp);
-            }
-        });
+        self.replicate(turn, &held);
         self.store.change(place, |claim| {
             claim["spec"]["volumeName"] = volume.into();
             claim["spec"]["storageClassName"] = class["metadata"]["name"].clone();
