@@ -9,6 +9,7 @@ pub mod kubelet;
 mod namespace;
 pub mod pod;
 mod program;
+mod proxy;
 mod raw;
 pub mod web;
 
@@ -22,6 +23,7 @@ use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
 
 pub use namespace::alone;
 pub use program::{Output, Running, nap, run};
+pub use proxy::Proxy;
 pub use raw::{Answer, Raw};
 
 /// The variable that names the folder of components.
@@ -110,6 +112,7 @@ pub fn outside() -> World {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         roots: Arc::new(Vec::new()),
+        cache: None,
     }
 }
 

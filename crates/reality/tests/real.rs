@@ -30,6 +30,10 @@ mod metallb;
 mod patches;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
+#[path = "real/releases.rs"]
+mod releases;
+#[path = "real/rounds.rs"]
+mod rounds;
 #[path = "real/sops.rs"]
 mod sops;
 #[path = "real/talosctl.rs"]

@@ -13,7 +13,7 @@ use castle_kubernetes::{KubeAccess, Kubernetes};
 use castle_model::plan::Direction;
 use castle_model::{Event, EventKind, Failure, Observed, RunId, Spec, StepId};
 use castle_platforms::handed::{CLUSTER, LIFE, Life, SECRETS, SecretValues};
-use castle_reality::cluster::{Authority, Cluster};
+use castle_reality::cluster::{Authority, Cluster, SERVER};
 use castle_reality::outside;
 use castle_reality::web::certificate;
 use castle_wire::{DialFuture, Dialer, TcpDialer, World};
@@ -78,6 +78,12 @@ impl Standing {
     /// What the last run has said until now.
     pub(crate) fn events(&self) -> Vec<Event> {
         self.events.lock().unwrap().clone()
+    }
+
+    /// The same castle, whose API server is reached through another port.
+    pub(crate) fn through(mut self, port: u16) -> Self {
+        self.access.server = format!("https://{SERVER}:{port}");
+        self
     }
 
     /// Raises some layers with a state folder of its own: what stands is found by looking.
