@@ -22,6 +22,8 @@ mod contract;
 mod documents;
 #[path = "real/flux.rs"]
 mod flux;
+#[path = "real/git.rs"]
+mod git;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
 #[path = "real/metallb.rs"]

@@ -279,6 +279,20 @@ impl Kubernetes {
         object(&doing, reply)
     }
 
+    /// Sets one annotation of an object that somebody else owns, and nothing else of it.
+    ///
+    /// # Errors
+    /// If the server does not answer or refuses, or there is no such object.
+    pub async fn annotate(&self, id: &ObjectId, key: &str, value: &str) -> Result<(), KubeError> {
+        let doing = format!("annotate {id}");
+        let query = query(&[("fieldManager", FIELD_MANAGER)]);
+        let path = format!("{}{query}", self.path(id).await?.one(&id.name));
+        let patch = serde_json::json!({"metadata": {"annotations": {key: value}}});
+        let media = Some("application/merge-patch+json");
+        self.call(&doing, Method::PATCH, &path, patch.to_string().into_bytes(), media).await?;
+        Ok(())
+    }
+
     /// Deletes an object; false if it was not there.
     ///
     /// # Errors

@@ -72,6 +72,15 @@ pub fn parse_all<'a>(
     Ok(objects)
 }
 
+/// Reads the documents of a text as they are, objects or not, with the same limits.
+///
+/// # Errors
+/// Says where and why the text cannot be taken.
+pub fn values(name: &str, text: &str) -> Result<Vec<Value>, ManifestError> {
+    check_size(name, text, LARGEST)?;
+    Ok(documents(name, text, LARGEST_EXPANDED)?.into_iter().map(|(_, value)| value).collect())
+}
+
 /// Reads objects as a server or `kubectl` shows them: YAML documents, or JSON values one after the other. `List`s are
 /// opened; the same object may come again, since a watch shows it at every change.
 ///
