@@ -28,10 +28,14 @@ mod git;
 mod infisicalsdk;
 #[path = "real/metallb.rs"]
 mod metallb;
+#[path = "real/ownership.rs"]
+mod ownership;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
+#[path = "real/releases.rs"]
+mod releases;
 #[path = "real/rounds.rs"]
 mod rounds;
 #[path = "real/sops.rs"]
