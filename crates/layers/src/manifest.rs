@@ -128,17 +128,21 @@ impl ManifestStep {
                 objects.extend(parse(&release.url, &text).map_err(refuse)?);
             }
             Source::Files(layer) => {
-                let files = layer.manifests.iter();
-                let texts = files.map(|(file, text)| (file.as_str(), text.as_str()));
-                objects.extend(parse_all(texts).map_err(refuse)?);
+                let mut texts: Vec<(&str, &str)> = layer
+                    .manifests
+                    .iter()
+                    .map(|(file, text)| (file.as_str(), text.as_str()))
+                    .collect();
+                let fetched;
                 if let Some(wanted) = &layer.url {
                     let Cluster { world, spec, .. } = &*self.cluster;
                     let manifest = castle_artefact::read_url(world, spec, wanted)
                         .await
                         .map_err(|error| error.failure(&what))?;
-                    let text = String::from_utf8_lossy(&manifest.bytes);
-                    objects.extend(parse(&wanted.url, &text).map_err(refuse)?);
+                    fetched = String::from_utf8_lossy(&manifest.bytes).into_owned();
+                    texts.push((&wanted.url, &fetched));
                 }
+                objects.extend(parse_all(texts).map_err(refuse)?);
             }
         }
         let mut values: Vec<Value> = objects.into_iter().map(form::settled).collect();

@@ -9,7 +9,9 @@ mod balancer;
 mod birth;
 mod complete;
 mod custom;
+mod defaults;
 mod delete;
+mod discovery;
 mod events;
 mod fields;
 mod flux;
@@ -108,6 +110,8 @@ enum Work {
     PodStopped { key: String, uid: String },
     /// The namespace controller looks whether a namespace is empty.
     NamespaceGone { name: String },
+    /// A short watch has lasted as long as it may.
+    WatchEnds,
     /// Time for bookmarks.
     Tick,
 }
@@ -168,14 +172,21 @@ impl Kubernetes {
                     ..Self::default()
                 };
             }
-            Signal::NodeJoined { cluster, name, address, control_plane, data_disk, extensions }
-                if self.is(cluster) =>
-            {
+            Signal::NodeJoined {
+                cluster,
+                name,
+                address,
+                control_plane,
+                data_disk,
+                extensions,
+                version,
+            } if self.is(cluster) => {
                 let facts = NodeFacts {
                     address: *address,
                     control_plane: *control_plane,
                     data_disk: *data_disk,
                     extensions: extensions.clone(),
+                    version: version.clone(),
                     joined: 0,
                     network: false,
                 };
@@ -228,7 +239,7 @@ impl Kubernetes {
                 self.plans.remove(&key);
                 self.reconcile(turn, &key, neighbours);
             }
-            Work::Reconcile { .. } => {}
+            Work::Reconcile { .. } | Work::WatchEnds => {}
             Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
             Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
             Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
@@ -237,7 +248,7 @@ impl Kubernetes {
             Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
             Work::Authority { namespace, service } => self.authority(&namespace, &service),
             Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
-            Work::LonghornDisk { node } => self.longhorn_disk(&node),
+            Work::LonghornDisk { node } => self.longhorn_disk(turn, &node),
             Work::LonghornDrivers => self.longhorn_drivers(turn),
             Work::Ownerless { uid } => self.ownerless(turn, &uid),
             Work::Foreground { key, uid } => self.foreground(turn, &key, &uid),
@@ -347,6 +358,10 @@ impl Kubernetes {
         self.store.change(key, |definition| {
             let names = definition["spec"]["names"].clone();
             definition["status"]["acceptedNames"] = names;
+            let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
+            let stored: Vec<Value> =
+                stored.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).collect();
+            definition["status"]["storedVersions"] = stored.into();
             set_condition(
                 definition,
                 "NamesAccepted",
@@ -378,6 +393,8 @@ fn set_condition(
 ) {
     let status = if holds { "True" } else { "False" };
     let generation = object["metadata"]["generation"].clone();
+    // Flux says which generation a condition is of; most others do not.
+    let flux = object["apiVersion"].as_str().is_some_and(|v| v.contains("toolkit.fluxcd.io"));
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);
     }
@@ -389,7 +406,7 @@ fn set_condition(
     let mut condition = json!({
         "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
     });
-    if !generation.is_null() {
+    if flux && !generation.is_null() {
         condition["observedGeneration"] = generation;
     }
     match conditions.iter_mut().find(|c| c["type"] == kind) {

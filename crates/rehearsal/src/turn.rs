@@ -143,6 +143,8 @@ pub enum Signal {
         data_disk: bool,
         /// System extensions in its image.
         extensions: Vec<String>,
+        /// The version of Kubernetes that its config asks for, such as `v1.36.3`.
+        version: String,
     },
     /// A node is Ready, or not any more.
     NodeReady {

@@ -56,9 +56,9 @@ async fn a_rehearsed_repository_is_cloned() {
         let protocol = format!("protocol.version={version}");
         let to = place.path().join(format!("clone-{version}{depth}")).display().to_string();
         let words = ["-c", &trust, "-c", &protocol, "clone", depth, &url(&token), &to];
-        run(with(git(place.path()), &words), LIMIT).await.expect_success();
+        drop(run(with(git(place.path()), &words), LIMIT).await.expect_success());
         let checked = run(with(git(place.path()), &["-C", &to, "fsck", "--strict"]), SOON).await;
-        checked.expect_success();
+        drop(checked.expect_success());
         let at = run(with(git(place.path()), &["-C", &to, "rev-parse", "HEAD"]), SOON).await;
         assert_eq!(at.expect_success().trim(), head);
         assert!(Path::new(&to).join("apps/static/blog.yaml").is_file());
@@ -80,7 +80,7 @@ async fn repository() -> TempDir {
         &["commit", "--quiet", "-m", "first"],
     ];
     for words in words {
-        run(with(within(&inner), words), SOON).await.expect_success();
+        drop(run(with(within(&inner), words), SOON).await.expect_success());
     }
     place
 }
