@@ -24,6 +24,8 @@ mod documents;
 mod flux;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
+#[path = "real/kubectl.rs"]
+mod kubectl;
 #[path = "real/metallb.rs"]
 mod metallb;
 #[path = "real/patches.rs"]
