@@ -22,12 +22,16 @@ mod contract;
 mod documents;
 #[path = "real/flux.rs"]
 mod flux;
+#[path = "real/git.rs"]
+mod git;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
 #[path = "real/kubectl.rs"]
 mod kubectl;
 #[path = "real/metallb.rs"]
 mod metallb;
+#[path = "real/ownership.rs"]
+mod ownership;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]

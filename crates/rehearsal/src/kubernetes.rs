@@ -46,6 +46,7 @@ use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use flux::FluxTrouble;
 pub use trouble::KubernetesTrouble;
 pub use watch::WatchCursor;
 
@@ -132,6 +133,8 @@ pub struct Kubernetes {
     plans: BTreeMap<String, u64>,
     /// Counts plans and addresses.
     counter: u64,
+    /// Kustomizations that do not hear when what they depend on becomes ready.
+    deaf: BTreeSet<String>,
     pulls: Pulls,
     troubles: Troubles,
 }
@@ -152,6 +155,7 @@ impl Kubernetes {
                     cluster: Some(cluster.clone()),
                     era: self.era + 1,
                     now: turn.now,
+                    deaf: std::mem::take(&mut self.deaf),
                     pulls: std::mem::take(&mut self.pulls),
                     troubles: std::mem::take(&mut self.troubles),
                     ..Self::default()
@@ -296,6 +300,7 @@ impl Kubernetes {
             ("external-secrets.io", "externalsecrets") => self.sync_secret(turn, key, neighbours),
             ("source.toolkit.fluxcd.io", "gitrepositories") => self.fetch(turn, key, neighbours),
             ("kustomize.toolkit.fluxcd.io", "kustomizations") => self.build(turn, key, neighbours),
+            ("helm.toolkit.fluxcd.io", "helmreleases") => self.install(key),
             _ => {}
         }
     }
@@ -311,6 +316,7 @@ impl Kubernetes {
             ("external-secrets.io", "externalsecrets") => (1_000, 2_000, 6_000),
             ("source.toolkit.fluxcd.io", "gitrepositories") => (1_000, 2_000, 5_000),
             ("kustomize.toolkit.fluxcd.io", "kustomizations") => (2_000, 5_000, 15_000),
+            ("helm.toolkit.fluxcd.io", "helmreleases") => (4_000, 9_000, 20_000),
             ("metallb.io", "ipaddresspools" | "l2advertisements") => {
                 for service in self.store.keys("", "services") {
                     self.plan(turn, &service, (300, 600, 1_500));

@@ -7,12 +7,41 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::durations::Draws;
-use crate::turn::{Declared, Dice, Effect as AnyEffect, HttpBody, Peer, SecretQuery};
+use crate::turn::{Dice, Effect as AnyEffect, HttpBody, Peer, SecretQuery};
 
 const MASTERS: &str = "system:masters";
 
 /// Infisical and Git as the cluster sees them.
-struct Outside;
+struct Outside {
+    files: BTreeMap<String, String>,
+}
+
+impl Outside {
+    fn new() -> Self {
+        let unit = |name: &str, more: &str| {
+            format!(
+                "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+                 metadata: {{name: {name}, namespace: flux-system}}\n\
+                 spec:\n  interval: 15m\n  retryInterval: 1m\n  prune: true\n  path: ./{name}\n\
+                 {more}  sourceRef: {{kind: GitRepository, name: flux-system}}\n"
+            )
+        };
+        let text = |name: &str| {
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n"
+            )
+        };
+        let files = [
+            ("clusters/blue/apps.yaml", unit("apps", "  dependsOn: [{name: core}]\n")),
+            ("clusters/blue/base.yaml", unit("base", "")),
+            ("clusters/blue/core.yaml", unit("core", "  dependsOn: [{name: base}]\n")),
+            ("apps/all.yaml", text("apps")),
+            ("base/all.yaml", text("base")),
+            ("core/all.yaml", text("core")),
+        ];
+        Self { files: files.map(|(path, text)| (path.to_owned(), text)).into() }
+    }
+}
 
 impl Neighbours for Outside {
     fn secret(&self, query: &SecretQuery<'_>) -> Result<String, String> {
@@ -38,13 +67,8 @@ impl Neighbours for Outside {
         }
     }
 
-    fn kustomizations(&self, _: &str, path: &str) -> Option<Vec<Declared>> {
-        let child = |name: &str, needs: &[&str]| Declared {
-            name: name.to_owned(),
-            path: format!("./{name}"),
-            depends_on: needs.iter().map(|n| (*n).to_owned()).collect(),
-        };
-        (path == "./clusters/blue").then(|| vec![child("apps", &["core"]), child("core", &[])])
+    fn git_files(&self, _: &str, commit: &str) -> Option<&BTreeMap<String, String>> {
+        (commit == "c0ffee").then_some(&self.files)
     }
 }
 
@@ -108,7 +132,7 @@ impl Rig {
         while let Some(entry) = self.queue.first_entry().filter(|e| e.key().0 <= end) {
             self.now = entry.key().0;
             let AnyEffect::Kubernetes(effect) = entry.remove() else { continue };
-            self.turn(|cluster, turn| cluster.fire(turn, effect, &Outside));
+            self.turn(|cluster, turn| cluster.fire(turn, effect, &Outside::new()));
         }
         self.now = end;
     }
@@ -124,7 +148,7 @@ impl Rig {
             body: body.to_string().into_bytes(),
             peer: Some(Peer { common_name: "admin".into(), organizations: vec![MASTERS.into()] }),
         };
-        self.turn(|cluster, turn| cluster.call(turn, &call, &Outside))
+        self.turn(|cluster, turn| cluster.call(turn, &call, &Outside::new()))
     }
 
     fn call(&mut self, method: &str, path: &str, body: &Value) -> (u16, Value) {
@@ -208,12 +232,12 @@ fn strangers_are_turned_away() {
         body: Vec::new(),
         peer: None,
     };
-    let reply = rig.turn(|c, t| c.call(t, &call, &Outside));
+    let reply = rig.turn(|c, t| c.call(t, &call, &Outside::new()));
     assert_eq!((reply.status, whole(&reply)["message"].clone()), (401, json!("Unauthorized")));
     call.peer = Some(Peer { common_name: "eve".into(), organizations: vec!["os:reader".into()] });
-    assert_eq!(rig.turn(|c, t| c.call(t, &call, &Outside)).status, 403);
+    assert_eq!(rig.turn(|c, t| c.call(t, &call, &Outside::new())).status, 403);
     call.peer = Some(Peer { common_name: "admin".into(), organizations: vec![MASTERS.into()] });
-    let reply = rig.turn(|c, t| c.call(t, &call, &Outside));
+    let reply = rig.turn(|c, t| c.call(t, &call, &Outside::new()));
     assert_eq!(reply.body, HttpBody::Whole(Bytes::from("ok")));
     assert!(!reply.mutated);
 }

@@ -401,7 +401,7 @@ fn flux_builds_the_tree_in_the_order_of_its_needs() {
     let root = |path: &str| {
         json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "flux-system", "namespace": "flux-system"},
-        "spec": {"interval": "10m", "path": path, "prune": true,
+        "spec": {"interval": "10m", "retryInterval": "5s", "path": path, "prune": true,
             "sourceRef": {"kind": "GitRepository", "name": "flux-system"},
             "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "cluster-vars"}]}}})
     };
@@ -443,6 +443,7 @@ fn flux_builds_the_tree_in_the_order_of_its_needs() {
         states,
         [
             "apps True main@sha1:c0ffee",
+            "base True main@sha1:c0ffee",
             "core True main@sha1:c0ffee",
             "flux-system True main@sha1:c0ffee"
         ]
