@@ -1,6 +1,7 @@
 //! The command line: every command, flag and its help text.
 
 mod judge;
+mod lock;
 mod secrets;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::judge::JudgeArgs;
+pub(crate) use self::lock::LockArgs;
 pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     /// Print the config that a machine would be sent, its secrets redacted
     Machineconfig(MachineConfig),
     /// Pin what the castle is made from by its content, in castle.lock beside the castle file
+    ///
+    /// Downloads the manifest of each release that castle installs and the disk image of Talos, and writes their versions, addresses and
+    /// SHA-256 to castle.lock: keep it in version control. With a lock, `castle up` takes nothing else. Content that changed under the
+    /// same version and address is never pinned anew by itself.
     Lock(LockArgs),
     /// List, check, show, encrypt and decrypt secrets; never to disk in clear unless you say where
     Secrets(Secrets),
@@ -108,17 +114,6 @@ pub(crate) struct MachineConfig {
     /// Take the Talos secrets from this file (as `talosctl gen secrets` writes it); nothing else is then needed
     #[arg(long, value_name = "FILE")]
     pub(crate) bundle: Option<PathBuf>,
-}
-
-/// What to pin.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct LockArgs {
-    /// The disk image of Talos, read from the image factory to its end
-    #[arg(long, required = true)]
-    pub(crate) images: bool,
-    /// Change nothing: say whether the content is what castle.lock pins
-    #[arg(long)]
-    pub(crate) check: bool,
 }
 
 /// How fast the rehearsal's time runs, and from which seed it draws.

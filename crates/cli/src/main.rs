@@ -10,6 +10,7 @@ mod git;
 mod hardening;
 mod lock;
 mod output;
+mod progress;
 mod project;
 mod real;
 mod rehearsal;

@@ -87,7 +87,7 @@ pub(crate) fn world(settings: &Settings) -> Result<World, Problem> {
                 "SSL_CERT_FILE names a file with PEM certificates; unset it for the system's list",
             )
     })?;
-    Ok(World { roots: Arc::new(roots), ..world_without_roots() })
+    Ok(World { roots: Arc::new(roots), cache: settings.cache(), ..world_without_roots() })
 }
 
 /// The same for what speaks to nobody: time and randomness alone.
@@ -97,6 +97,7 @@ pub(crate) fn world_without_roots() -> World {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         roots: Arc::default(),
+        cache: None,
     }
 }
 

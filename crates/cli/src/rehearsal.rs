@@ -7,9 +7,11 @@ use castle_layers::Credentials;
 use castle_layers::secrets::files::{Content, Disk, Files, Memory, Privacy};
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Spec;
-use castle_model::spec::Trust;
+use castle_model::spec::{DownloadsSpec, Trust};
 use castle_rehearsal::host::{Host, HostError};
+use castle_rehearsal::sources::manifest::invented;
 use castle_sops::Identities;
+use sha2::{Digest, Sha256};
 
 use crate::args::{Everywhere, Pace, Speed};
 use crate::castle::{Castle, Place};
@@ -103,7 +105,8 @@ impl Rehearsal {
     }
 }
 
-/// The spec, trusting the rehearsal's Proxmox: it has a certificate of its own, whatever the castle file pins.
+/// The spec, trusting the rehearsal: its Proxmox has a certificate of its own, and what lies at addresses that only the
+/// castle file knows is invented there, whatever the castle file pins. It has releases of its own, so no mirror is asked.
 pub(crate) fn trusting(mut spec: Spec, host: &Host) -> Result<Spec, Problem> {
     let fingerprint = host.proxmox_fingerprint().map_err(|e| {
         Problem::new(Exit::Failed, "the rehearsal's Proxmox has no certificate").because(&e)
@@ -111,6 +114,12 @@ pub(crate) fn trusting(mut spec: Spec, host: &Host) -> Result<Spec, Problem> {
     if let Some(proxmox) = spec.platform.proxmox_mut() {
         proxmox.trust = Trust::Fingerprint(fingerprint);
     }
+    for url in spec.layers.iter_mut().filter_map(|layer| layer.url.as_mut()) {
+        if url.url.starts_with("https://") {
+            url.sha256 = hex::encode(Sha256::digest(invented(&url.url)));
+        }
+    }
+    spec.downloads = DownloadsSpec::default();
     Ok(spec)
 }
 

@@ -18,6 +18,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
         what: "the folder that holds state roots by default, as `castle/NAME`, for rehearsals `castle/rehearsal/NAME`, for the built-in castle `castle/example/NAME` (else `~/.local/state`)",
     },
     Variable {
+        name: "XDG_CACHE_HOME",
+        what: "the folder that keeps downloaded manifests by their content, in `castle/manifests` (else `~/.cache`); a rehearsal keeps none",
+    },
+    Variable {
         name: "INFISICAL_CLIENT_ID",
         what: "the machine identity (universal auth) that reads the secret source; never needed by a rehearsal",
     },
@@ -113,5 +117,12 @@ impl Settings {
         given
             .or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".local/state")))
             .map(|home| home.join("castle"))
+    }
+    /// The folder that keeps downloaded manifests by their content.
+    pub(crate) fn cache(&self) -> Option<PathBuf> {
+        let given = self.get("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+        given
+            .or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".cache")))
+            .map(|home| home.join("castle/manifests"))
     }
 }

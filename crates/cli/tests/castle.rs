@@ -18,6 +18,8 @@ mod hardening;
 mod interrupt;
 #[path = "castle/judge.rs"]
 mod judge;
+#[path = "castle/lock.rs"]
+mod lock;
 #[path = "castle/loopback.rs"]
 mod loopback;
 #[path = "castle/output.rs"]

@@ -2,7 +2,7 @@
 
 use castle_model::name::check_label;
 use castle_model::spec::{
-    MachinesSpec, PlatformSpec, ProxmoxSpec, SecretRef, TokenSpec, Trust, Version,
+    DownloadsSpec, MachinesSpec, PlatformSpec, ProxmoxSpec, SecretRef, TokenSpec, Trust, Version,
 };
 use castle_model::{Lock, Spec};
 
@@ -43,11 +43,16 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
         storage: built_in.storage,
         gitops: built_in.gitops,
         layers,
+        downloads: downloads(castle),
         deadlines,
         lock: lock?,
     };
     secret_sources::judge_shapes(castle, &spec, findings);
     Some(spec)
+}
+
+fn downloads(castle: &Contents) -> DownloadsSpec {
+    DownloadsSpec { mirror: castle.block("downloads").and_then(|block| block.plain("mirror")) }
 }
 
 /// What `castle.lock` pins; none if it can not be used.
@@ -61,7 +66,7 @@ fn lock(sources: &Sources, findings: &mut Findings) -> Option<Lock> {
                 Finding::error("C1001", "castle.lock can not be used")
                     .note(reason)
                     .note("it pins what the castle is made from, so nothing is guessed over it")
-                    .help("take it from version control again; or remove it, and `castle lock --images` makes a new one"),
+                    .help("take it from version control again; or remove it, and `castle lock` makes a new one"),
             );
             None
         }

@@ -307,6 +307,7 @@ fn from_text(kind: Kind, text: &str, item: &Item) -> Result<Typed, Wrong> {
         Kind::Memory => plain(forms::memory(text).map(Typed::Text)),
         Kind::NodePath => plain(forms::node_path(text).map(Typed::Text)),
         Kind::ManifestUrl => plain(forms::manifest_url(text).map(Typed::Text)),
+        Kind::MirrorUrl => plain(forms::mirror_url(text).map(Typed::Text)),
         Kind::Sha256 => plain(forms::sha256(text).map(Typed::Text)),
         _ => Ok(Typed::Text(text.to_owned())),
     }

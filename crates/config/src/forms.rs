@@ -298,15 +298,37 @@ pub(crate) fn node_path(text: &str) -> Result<String, String> {
 
 /// Reads the address of a manifest.
 pub(crate) fn manifest_url(text: &str) -> Result<String, String> {
-    if let Some(path) = text.strip_prefix("file://") {
-        let plain = path.starts_with('/') && path.len() > 1 && !path.chars().any(char::is_control);
-        let whole = "a file is named by its whole path: file:///srv/manifest.yaml";
-        return if plain { Ok(text.to_owned()) } else { Err(whole.to_owned()) };
+    if text.starts_with("file:") {
+        return plain_file(text, "file:///srv/manifest.yaml");
     }
     match https(text)?.split_once('/') {
         Some((_, path)) if !path.is_empty() => Ok(text.to_owned()),
         _ => Err("it names a server, but no file on it".to_owned()),
     }
+}
+
+/// Reads the address of a folder that mirrors others.
+pub(crate) fn mirror_url(text: &str) -> Result<String, String> {
+    let bare = text.trim_end_matches('/');
+    if text.starts_with("file:") {
+        return plain_file(bare, "file:///srv/castle");
+    }
+    https(bare).map(|_| bare.to_owned())
+}
+
+/// A file or folder by its whole path. Nothing in it is decoded, so what would have to be is refused.
+fn plain_file(text: &str, example: &str) -> Result<String, String> {
+    let path = text.strip_prefix("file://").unwrap_or_default();
+    if path.len() < 2 || !path.starts_with('/') {
+        return Err(format!("a file is named by its whole path: {example}"));
+    }
+    if path.contains(['%', '?', '#']) || path.chars().any(char::is_control) {
+        return Err("the path of a file is taken as it is: no `%`, `?` or `#` in it".to_owned());
+    }
+    if path.split('/').any(|part| part == "..") {
+        return Err("the path leads upwards".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// Reads a SHA-256.

@@ -2,6 +2,7 @@
 
 use crate::suggest::one_of;
 
+mod downloads;
 mod layers;
 mod machine;
 mod platform;
@@ -87,6 +88,8 @@ pub(crate) enum Kind {
     NodePath,
     /// An https or file address of a manifest.
     ManifestUrl,
+    /// The https or file address of a folder.
+    MirrorUrl,
     /// A SHA-256 in hexadecimal.
     Sha256,
     /// A list of names of Kubernetes objects.
@@ -222,6 +225,7 @@ impl Kind {
             Self::Memory => "memory in Ki, Mi or Gi".into(),
             Self::NodePath => "a folder below `/var`".into(),
             Self::ManifestUrl => "the https or file address of a manifest".into(),
+            Self::MirrorUrl => "the https or file address of a folder".into(),
             Self::Sha256 => "a SHA-256 (64 hexadecimal digits)".into(),
             Self::NameList => "a list of names of objects".into(),
         }

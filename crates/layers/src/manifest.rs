@@ -46,7 +46,7 @@ const SILENT: &[&str] = &[
 /// Where the objects come from.
 pub(crate) enum Source {
     /// A release that castle knows.
-    Release(&'static ManifestSource),
+    Release(ManifestSource),
     /// The files of a layer of one's own.
     Files(ExtraLayer),
 }
@@ -112,15 +112,24 @@ impl ManifestStep {
         let mut objects = Vec::new();
         match &self.source {
             Source::Release(release) => {
-                let manifest = castle_artefact::fetch(&self.cluster.world, release.url)
+                let Cluster { world, spec, .. } = &*self.cluster;
+                let manifest = castle_artefact::read(world, spec, release)
                     .await
                     .map_err(|error| error.failure(&what))?;
                 let text = String::from_utf8_lossy(&manifest.bytes);
-                objects.extend(parse(release.url, &text).map_err(refuse)?);
+                objects.extend(parse(&release.url, &text).map_err(refuse)?);
             }
             Source::Files(layer) => {
                 for (file, text) in &layer.manifests {
                     objects.extend(parse(file, text).map_err(refuse)?);
+                }
+                if let Some(wanted) = &layer.url {
+                    let Cluster { world, spec, .. } = &*self.cluster;
+                    let manifest = castle_artefact::read_url(world, spec, wanted)
+                        .await
+                        .map_err(|error| error.failure(&what))?;
+                    let text = String::from_utf8_lossy(&manifest.bytes);
+                    objects.extend(parse(&wanted.url, &text).map_err(refuse)?);
                 }
             }
         }

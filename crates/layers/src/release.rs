@@ -22,11 +22,11 @@ pub(crate) struct Release {
 /// # Panics
 /// Never: every release is in the catalogue.
 pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
-    let source =
-        castle_artefact::source(release.component).expect("every release is in the catalogue");
+    let component =
+        castle_artefact::component(release.component).expect("every release is in the catalogue");
     ManifestStep {
         cluster: cluster.clone(),
-        source: Source::Release(source),
+        source: Source::Release(component.wanted(&cluster.spec)),
         overlay: release.overlay,
         makes: release.makes,
     }
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn every_release_is_in_the_catalogue() {
         for component in ["external-secrets", "metallb", "longhorn", "flux"] {
-            assert!(castle_artefact::source(component).is_some(), "{component}");
+            assert!(castle_artefact::component(component).is_some(), "{component}");
         }
     }
 }

@@ -9,10 +9,12 @@ use crate::deadline::Deadlines;
 use crate::lock::Lock;
 use crate::name::{CastleName, NodeName, VmId};
 
+mod downloads;
 mod layers;
 mod machine;
 mod secrets;
 
+pub use downloads::DownloadsSpec;
 pub use layers::{
     EngineSpec, ExtraLayer, GitCredentials, GitopsSpec, LayerOwner, NetworkingSpec, ObjectPatch,
     ResourcesSpec, StorageSpec, UrlManifest,
@@ -57,6 +59,9 @@ pub struct Spec {
     pub gitops: GitopsSpec,
     /// Layers beyond those built in, in an order in which each comes after those it names.
     pub layers: Vec<ExtraLayer>,
+    /// Where what is installed is fetched from.
+    #[serde(default)]
+    pub downloads: DownloadsSpec,
     /// Deadlines that differ from the defaults.
     pub deadlines: Deadlines,
     /// What `castle.lock` pins.

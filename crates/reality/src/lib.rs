@@ -112,6 +112,7 @@ pub fn outside() -> World {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         roots: Arc::new(Vec::new()),
+        cache: None,
     }
 }
 

@@ -113,6 +113,7 @@ impl Birth {
                 branch: spec.gitops.branch.clone(),
                 path: spec.gitops.path.clone(),
                 token: git_token,
+                manifests: manifests(spec).map(str::to_owned).collect(),
             },
             machines: machines(spec, seed),
         }
@@ -183,6 +184,12 @@ pub fn host_and_port(url: &str) -> Option<(String, u16)> {
     Some((uri.host()?.to_owned(), uri.port_u16().unwrap_or(443)))
 }
 
+/// The https addresses of manifests that layers of one's own name.
+fn manifests(spec: &Spec) -> impl Iterator<Item = &str> {
+    let urls = spec.layers.iter().filter_map(|layer| Some(layer.url.as_ref()?.url.as_str()));
+    urls.filter(|url| url.starts_with("https://"))
+}
+
 fn endpoints(spec: &Spec) -> Vec<Endpoint> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     let mut add = |place: Option<(String, u16)>, server| {
@@ -200,6 +207,9 @@ fn endpoints(spec: &Spec) -> Vec<Endpoint> {
     add(Some((FACTORY_HOST.to_owned(), 443)), Server::Sources);
     for host in MANIFEST_HOSTS {
         add(Some((host.to_owned(), 443)), Server::Sources);
+    }
+    for url in manifests(spec) {
+        add(host_and_port(url), Server::Sources);
     }
     if spec.gitops.enabled {
         add(host_and_port(&spec.gitops.url), Server::Sources);

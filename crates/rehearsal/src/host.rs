@@ -164,6 +164,7 @@ impl Host {
             clock: self.clock(),
             entropy: self.entropy(),
             roots: Arc::new(self.roots()),
+            cache: None,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::birth::dice_for;
 use crate::turn::{Declared, HttpBody, HttpCall, HttpReply};
 
 pub mod factory;
+pub mod file;
 pub mod git;
 pub mod manifest;
 
@@ -34,6 +35,8 @@ pub struct SourcesBirth {
     pub path: String,
     /// The token that reads it; none for a public one.
     pub token: Option<String>,
+    /// Addresses of manifests that layers of one's own name; nobody here knows what is in them.
+    pub manifests: Vec<String>,
 }
 
 /// What the sources hold.
@@ -43,6 +46,12 @@ pub struct Sources {
     schematics: BTreeMap<String, Schematic>,
     /// Repositories by [`git::key`].
     repositories: BTreeMap<String, Repository>,
+    /// Addresses of manifests that are invented, by host and path.
+    invented: BTreeMap<String, String>,
+    /// What goes wrong with files.
+    troubles: Vec<file::SourcesTrouble>,
+    /// How often a call has used one up.
+    met: u64,
 }
 
 impl Sources {
@@ -65,21 +74,35 @@ impl Sources {
             hex::encode(commit)
         });
         repository.folders.insert(git::folder(&birth.path), git::declared());
+        let places = birth.manifests.iter().map(|url| (manifest::place(url), url.clone()));
+        self.invented.extend(places);
     }
 
     /// Answers a request.
     pub fn call(&mut self, call: &HttpCall) -> HttpReply {
         if call.host == FACTORY_HOST {
-            return factory::call(&mut self.schematics, call);
+            let reply = factory::call(&mut self.schematics, call);
+            return match reply.body {
+                HttpBody::Whole(image)
+                    if call.path.starts_with("/image/") && reply.status == 200 =>
+                {
+                    self.file(call, image)
+                }
+                _ => reply,
+            };
         }
         if let Some(text) = manifest::find(&call.host, &call.path) {
             return match call.method.as_str() {
-                "GET" => text_reply(200, "application/octet-stream", text),
-                "HEAD" => HttpReply::empty(200),
+                "GET" | "HEAD" => self.file(call, text),
                 _ => text_reply(405, "text/plain; charset=utf-8", "method not allowed"),
             };
         }
-        git::call(&self.repositories, call)
+        match self.invented.get(&format!("{}{}", call.host, call.path)) {
+            Some(url) if matches!(call.method.as_str(), "GET" | "HEAD") => {
+                self.file(call, manifest::invented(url))
+            }
+            _ => git::call(&self.repositories, call),
+        }
     }
 
     /// System extensions in an image, by the schematic id in its file name.

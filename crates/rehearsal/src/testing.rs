@@ -100,6 +100,7 @@ pub(crate) fn spec(control_planes: u8, workers: u8) -> Spec {
         },
         layers: Vec::new(),
         deadlines: Deadlines::default(),
+        downloads: castle_model::spec::DownloadsSpec::default(),
         lock: castle_model::Lock::default(),
     }
 }

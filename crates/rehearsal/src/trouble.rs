@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::infisical::InfisicalTrouble;
 pub use crate::kubernetes::KubernetesTrouble;
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
+pub use crate::sources::file::{Download, SourcesTrouble};
 pub use crate::talos::TalosTrouble;
 
 /// Something that goes wrong, by the part that suffers it.
@@ -19,6 +20,8 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
+    /// With downloads.
+    Sources(SourcesTrouble),
     /// In the cluster.
     Kubernetes(KubernetesTrouble),
 }
@@ -26,6 +29,12 @@ pub enum Trouble {
 impl From<KubernetesTrouble> for Trouble {
     fn from(trouble: KubernetesTrouble) -> Self {
         Self::Kubernetes(trouble)
+    }
+}
+
+impl From<SourcesTrouble> for Trouble {
+    fn from(trouble: SourcesTrouble) -> Self {
+        Self::Sources(trouble)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 8;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -200,7 +200,7 @@ impl Datacenter {
                 }
             },
             Input::Http { server, call } => {
-                let met = self.proxmox.troubles_met();
+                let met = (self.proxmox.troubles_met(), self.sources.troubles_met());
                 let (reply, counts) = match server {
                     Server::Proxmox => (self.proxmox.call(&mut turn, call), proxmox::counts(call)),
                     Server::Infisical => {
@@ -212,7 +212,8 @@ impl Datacenter {
                 };
                 let wrote = reply.mutated;
                 // A call that met a trouble used it up, whatever else it did.
-                let changed = wrote || self.proxmox.troubles_met() != met;
+                let after = (self.proxmox.troubles_met(), self.sources.troubles_met());
+                let changed = wrote || after != met;
                 (Applied::Http(*server, reply), changed, wrote && counts, false)
             }
             Input::Talos { vmid, call } => {
@@ -231,6 +232,10 @@ impl Datacenter {
             }
             Input::Trouble(Trouble::Infisical(trouble)) => {
                 self.infisical.suffer(trouble);
+                (Applied::Done, true, false, false)
+            }
+            Input::Trouble(Trouble::Sources(trouble)) => {
+                self.sources.suffer(trouble);
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Kubernetes(trouble)) => {

@@ -3,10 +3,12 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
+use http::response::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -278,8 +280,24 @@ impl Rest {
         path_and_query: &str,
         mut piece: impl FnMut(&[u8]) + Send,
     ) -> Result<Reply, CallError> {
-        let (call, request) =
-            self.prepared(Method::GET, path_and_query, Vec::new(), Bytes::new())?;
+        let all = |_: &Parts, bytes: &[u8]| {
+            piece(bytes);
+            ControlFlow::Continue(())
+        };
+        self.pieces(path_and_query, Vec::new(), all).await
+    }
+
+    /// The same with headers of one's own. Each piece comes with the head of its reply, and may be the last one wanted.
+    ///
+    /// # Errors
+    /// As [`Rest::request`].
+    pub async fn pieces(
+        &self,
+        path_and_query: &str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        mut piece: impl FnMut(&Parts, &[u8]) -> ControlFlow<()> + Send,
+    ) -> Result<Reply, CallError> {
+        let (call, request) = self.prepared(Method::GET, path_and_query, headers, Bytes::new())?;
         let after = self.deadline;
         let late = || CallError::Deadline { call: call.clone(), after };
         let asked = timeout(after, self.client.request(request)).await.map_err(|_| late())?;
@@ -290,8 +308,10 @@ impl Rest {
         }
         while let Some(frame) = timeout(after, body.frame()).await.map_err(|_| late())? {
             let broken = |error| CallError::Broken { call: call.clone(), source: Box::new(error) };
-            if let Some(bytes) = frame.map_err(broken)?.data_ref() {
-                piece(bytes);
+            if let Some(bytes) = frame.map_err(broken)?.data_ref()
+                && piece(&head, bytes).is_break()
+            {
+                break;
             }
         }
         Ok(replied(head, Bytes::new()))
@@ -337,7 +357,7 @@ impl Rest {
     }
 }
 
-fn replied(head: http::response::Parts, body: Bytes) -> Reply {
+fn replied(head: Parts, body: Bytes) -> Reply {
     let reason = head.extensions.get::<ReasonPhrase>();
     Reply {
         status: head.status,

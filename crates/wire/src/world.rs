@@ -1,5 +1,6 @@
 //! Everything that enters from outside, built once in `main` and handed down.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,6 +38,8 @@ pub struct World {
     pub entropy: Arc<dyn Entropy>,
     /// Certificates of the authorities that public servers are verified by.
     pub roots: Arc<Vec<CertificateDer<'static>>>,
+    /// The folder that keeps what was fetched, by content; none: nothing is kept.
+    pub cache: Option<PathBuf>,
 }
 
 /// The machine's own clock.

@@ -1,7 +1,10 @@
 //! `castle lock`: reads what the castle is made from to its end, and pins it by content.
 
-use castle_model::Spec;
-use castle_model::lock::{ImagePin, Lock};
+use std::time::Duration;
+
+use castle_artefact::{ManifestSource, fetch, installed};
+use castle_model::lock::{ImagePin, Lock, ManifestPin};
+use castle_model::{Failure, Spec};
 use castle_platforms::proxmox::image::pin;
 use castle_wire::World;
 
@@ -10,12 +13,17 @@ use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::lock;
 use crate::output;
+use crate::progress::Bar;
 use crate::project::Which;
 use crate::real;
 use crate::rehearsal::{self, Rehearsal};
 use crate::settings::Settings;
 
-/// Pins the images, or compares them with what is pinned.
+/// How long is waited before a download that failed for the moment is tried again.
+const PAUSES: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(9)];
+
+/// Pins what the castle is made from, or compares it with what is pinned.
 pub(crate) fn run(
     which: &Which,
     place: Place,
@@ -26,73 +34,233 @@ pub(crate) fn run(
     match place {
         Place::Real => {
             let castle = Castle::find(which, place, everywhere, settings)?;
+            prepare(&castle, args)?;
             let world = real::world(settings)?;
-            let image = real::runtime()?.block_on(read(&world, &castle.spec))?;
-            finish(which, &castle, args, image)
+            let found = real::runtime()?.block_on(read(&world, &castle.spec, args, settings))?;
+            finish(which, &castle, args, &found)
         }
         Place::Rehearsal => {
             let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
+            prepare(&rehearsal.castle, args)?;
             rehearsal::runtime()?.block_on(async {
                 // Opened, not only looked at: the schematic stays registered at the rehearsal's factory.
                 let host = rehearsal.open()?;
                 host.spawn_driver();
-                let image = read(&host.world(), &rehearsal.castle.spec).await?;
+                let found = read(&host.world(), &rehearsal.castle.spec, args, settings).await;
                 host.close().map_err(|error| rehearsal.unusable(&error))?;
-                finish(which, &rehearsal.castle, args, image)
+                finish(which, &rehearsal.castle, args, &found?)
             })
         }
     }
 }
 
-async fn read(world: &World, spec: &Spec) -> Result<(String, ImagePin), Problem> {
-    if spec.platform.proxmox().is_none() {
+/// Refuses what can be refused before anything is downloaded.
+fn prepare(castle: &Castle, args: &LockArgs) -> Result<(), Problem> {
+    let spec = &castle.spec;
+    if args.images && spec.platform.proxmox().is_none() {
         let name = &spec.name;
         return Err(Problem::usage(format!(
             "castle makes no machine of the castle `{name}` from an image: they stand already, so there is none to pin"
         ))
-        .hint("nothing was done; pins are for castles of platform \"proxmox\""));
+        .hint("nothing was done; without --images the manifests alone are pinned"));
     }
-    output::talk(&format!(
-        "reading the image of Talos {} from the image factory to its end; nothing of it is kept",
-        spec.talos
-    ));
-    pin(world, spec).await.map_err(|failure| Problem::failure(&failure))
+    if !args.wants_manifests() {
+        return Ok(());
+    }
+    for component in installed(spec) {
+        let (name, offered) = (component.name, component.offered(spec));
+        lock::tell_unknown(component, offered.version);
+        let pinned = spec.lock.manifests.get(name).map(|pin| pin.version);
+        let Some(pinned) = pinned.filter(|pinned| *pinned > offered.version) else { continue };
+        if !args.check && !args.allow_downgrade {
+            let by = match component.asked(spec) {
+                Some(_) => "the castle file wants",
+                None => "this version of castle has",
+            };
+            return Err(Problem::refused(format!(
+                "castle.lock pins {name} {pinned}, {by} the older {}",
+                offered.version
+            ))
+            .hint("--allow-downgrade pins the older one; nothing was done"));
+        }
+    }
+    Ok(())
 }
 
-fn finish(
-    which: &Which,
-    castle: &Castle,
+/// Reads everything that is meant to its end.
+async fn read(
+    world: &World,
+    spec: &Spec,
     args: &LockArgs,
-    (key, found): (String, ImagePin),
-) -> Result<Exit, Problem> {
-    let path = lock::path(which, castle);
-    let pinned = castle.spec.lock.images.get(&key);
-    let words = format!("{key}: sha256 {}, {} bytes", found.sha256, found.size);
-    if args.check {
-        let Some(pinned) = pinned.filter(|pinned| **pinned != found) else {
-            let exit = if pinned.is_some() { Exit::Done } else { Exit::Failed };
-            let how = if pinned.is_some() { "as pinned" } else { "not pinned" };
-            output::data(&format!("{how}: {words}"));
-            return Ok(exit);
+    settings: &Settings,
+) -> Result<Lock, Problem> {
+    let mut found = Lock::default();
+    if args.wants_manifests() {
+        for component in installed(spec) {
+            let source = component.offered(spec);
+            let pin = manifest(world, spec, &source, settings).await?;
+            found.manifests.insert(component.name.to_owned(), pin);
+        }
+    }
+    if args.wants_images() && spec.platform.proxmox().is_some() {
+        output::talk(&format!(
+            "reading the image of Talos {} from the image factory to its end; nothing of it is kept",
+            spec.talos
+        ));
+        let (key, pin) = image(world, spec, settings).await?;
+        found.images.insert(key, pin);
+    }
+    Ok(found)
+}
+
+async fn manifest(
+    world: &World,
+    spec: &Spec,
+    source: &ManifestSource,
+    settings: &Settings,
+) -> Result<ManifestPin, Problem> {
+    let name = format!("{} {}", source.component, source.version);
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let mut bar = Bar::new(&name, settings);
+        let mut told = |done, total| bar.show(done, total);
+        let fetched = fetch(world, &spec.downloads, &source.url, &mut told).await;
+        drop(bar);
+        match fetched {
+            Ok(manifest) => return Ok(manifest.pin(source)),
+            Err(error) => again(&error.failure(format!("fetch {name}")), pauses.next()).await?,
+        }
+    }
+}
+
+async fn image(
+    world: &World,
+    spec: &Spec,
+    settings: &Settings,
+) -> Result<(String, ImagePin), Problem> {
+    let name = format!("Talos {}", spec.talos);
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let mut bar = Bar::new(&name, settings);
+        let read = pin(world, spec, &mut |done, total| bar.show(done, total)).await;
+        drop(bar);
+        match read {
+            Ok(pinned) => return Ok(pinned),
+            Err(failure) => again(&failure, pauses.next()).await?,
+        }
+    }
+}
+
+/// Waits before the next try, where another one may help.
+#[expect(clippy::disallowed_methods, reason = "no engine runs here that would wait for it")]
+async fn again(failure: &Failure, pause: Option<Duration>) -> Result<(), Problem> {
+    let Some(pause) = pause.filter(|_| failure.is_transient()) else {
+        return Err(Problem::failure(failure));
+    };
+    output::talk(&format!("{failure}; once more in {} s", pause.as_secs()));
+    tokio::time::sleep(pause).await;
+    Ok(())
+}
+
+/// How something that was found stands to what is pinned.
+struct Line {
+    found: String,
+    /// What is pinned in its stead, if it is something else.
+    pinned: Option<String>,
+    /// Whether only the content is another one.
+    same_name: bool,
+    new: bool,
+}
+
+impl Line {
+    fn manifest(component: &str, found: &ManifestPin, pinned: Option<&ManifestPin>) -> Self {
+        let words = |pin: &ManifestPin| {
+            format!("{component} {}: sha256 {}, {} bytes", pin.version, pin.sha256, pin.size)
         };
-        output::data(&format!("pinned: {key}: sha256 {}, {} bytes", pinned.sha256, pinned.size));
-        output::data(&format!("found:  {words}"));
-        return Err(Problem::new(
-            Exit::Failed,
-            "the image at the factory is not the one that castle.lock pins",
-        )
-        .hint(
+        let other = pinned.filter(|pinned| *pinned != found);
+        Self {
+            found: words(found),
+            pinned: other.map(|pin| {
+                let elsewhere = format!(", from {}", pin.url);
+                words(pin) + if pin.url == found.url { "" } else { &elsewhere }
+            }),
+            same_name: other
+                .is_some_and(|pin| (pin.version, &pin.url) == (found.version, &found.url)),
+            new: pinned.is_none(),
+        }
+    }
+
+    fn image(key: &str, found: &ImagePin, pinned: Option<&ImagePin>) -> Self {
+        let words = |pin: &ImagePin| format!("{key}: sha256 {}, {} bytes", pin.sha256, pin.size);
+        let other = pinned.filter(|pinned| *pinned != found);
+        Self {
+            found: words(found),
+            pinned: other.map(words),
+            same_name: other.is_some(),
+            new: pinned.is_none(),
+        }
+    }
+}
+
+fn finish(which: &Which, castle: &Castle, args: &LockArgs, found: &Lock) -> Result<Exit, Problem> {
+    let lock = &castle.spec.lock;
+    let images = found.images.iter().map(|(k, pin)| Line::image(k, pin, lock.images.get(k)));
+    let manifests =
+        found.manifests.iter().map(|(k, pin)| Line::manifest(k, pin, lock.manifests.get(k)));
+    let lines: Vec<Line> = images.chain(manifests).collect();
+    if args.check {
+        return check(&lines);
+    }
+    if let Some(line) = lines.iter().find(|line| line.same_name) {
+        compare(line);
+        return Err(changed(Exit::Refused).hint(
+            "nothing was pinned: find out why before you do; if the new content is right, remove its entry from castle.lock and run the same command again",
+        ));
+    }
+    for line in &lines {
+        if let Some(pinned) = &line.pinned {
+            output::talk(&format!("notice: it was pinned as {pinned}"));
+        }
+        output::data(&line.found);
+    }
+    // What other versions and extensions were pinned by is kept: somebody may go back to them.
+    let mut new = lock.clone();
+    new.images.extend(found.images.clone());
+    new.manifests.extend(found.manifests.clone());
+    let path = lock::path(which, castle);
+    lock::write(&path, &new)?;
+    output::talk(&format!("pinned in {}", path.display()));
+    Ok(Exit::Done)
+}
+
+/// Tells how everything stands to what is pinned, and changes nothing.
+fn check(lines: &[Line]) -> Result<Exit, Problem> {
+    for line in lines {
+        if line.pinned.is_some() {
+            compare(line);
+        } else {
+            let how = if line.new { "not pinned" } else { "as pinned" };
+            output::data(&format!("{how}: {}", line.found));
+        }
+    }
+    if lines.iter().any(|line| line.same_name) {
+        return Err(changed(Exit::Failed).hint(
             "find out why before you pin it anew: the same name should never give other content",
         ));
     }
-    if let Some(pinned) = pinned.filter(|pinned| **pinned != found) {
-        output::talk(&format!("notice: it was pinned as sha256 {} before", pinned.sha256));
+    let right = |line: &Line| line.pinned.is_none() && !line.new;
+    if lines.iter().all(right) {
+        return Ok(Exit::Done);
     }
-    // What other versions and extensions were pinned by is kept: somebody may go back to them.
-    let mut images = castle.spec.lock.images.clone();
-    images.insert(key, found);
-    lock::write(&path, &Lock { images, manifests: castle.spec.lock.manifests.clone() })?;
-    output::data(&words);
-    output::talk(&format!("pinned in {}", path.display()));
-    Ok(Exit::Done)
+    Err(Problem::new(Exit::Failed, "castle.lock does not pin what `castle lock` would pin now")
+        .hint("`castle lock` pins it"))
+}
+
+fn compare(line: &Line) {
+    output::data(&format!("pinned: {}", line.pinned.as_deref().unwrap_or_default()));
+    output::data(&format!("found:  {}", line.found));
+}
+
+fn changed(exit: Exit) -> Problem {
+    Problem::new(exit, "what was found is not the one that castle.lock pins under the same name")
 }

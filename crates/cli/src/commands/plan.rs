@@ -15,6 +15,7 @@ use crate::args::{Everywhere, Pace};
 use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
+use crate::lock;
 use crate::output;
 use crate::project::Which;
 use crate::real::{self, Heard};
@@ -34,6 +35,7 @@ pub(crate) fn run(
     if place == Place::Real {
         real::refuse_pace(pace)?;
         let castle = Castle::find(which, place, everywhere, settings)?;
+        lock::judge(&castle, everywhere.json)?;
         let access = real::access(&castle, settings)?;
         let (world, heard) = real::noted_world(settings)?;
         if !everywhere.json {
@@ -43,6 +45,7 @@ pub(crate) fn run(
         return real::runtime()?.block_on(look);
     }
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
+    lock::judge(&rehearsal.castle, everywhere.json)?;
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();

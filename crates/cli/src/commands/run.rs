@@ -5,6 +5,7 @@ use castle_model::plan::Direction;
 use crate::args::{Everywhere, Run};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
+use crate::lock;
 use crate::output;
 use crate::project::Which;
 use crate::real::{self, Heard};
@@ -42,6 +43,9 @@ fn for_real(
     if !everywhere.json {
         output::talk(&real::announce(&castle));
     }
+    if direction == Direction::Up {
+        lock::judge(&castle, everywhere.json)?;
+    }
     let root = state::hold(&castle, settings, direction)?;
     real::runtime()?.block_on(async {
         let (json, rehearsal) = (everywhere.json, None);
@@ -67,6 +71,9 @@ fn rehearsed(
             "rehearsal of {}, {speed}: no real machine is touched",
             rehearsal.castle.source
         ));
+    }
+    if direction == Direction::Up {
+        lock::judge(&rehearsal.castle, json)?;
     }
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
     let root = state::hold(&rehearsal.castle, settings, direction)?;

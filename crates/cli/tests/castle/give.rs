@@ -1,4 +1,4 @@
-//! What people are given: configs for other programs, and the lock.
+//! What people are given: configs for other programs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -154,55 +154,4 @@ fn a_machine_config_is_redacted_unless_somebody_asks() {
         "{}",
         said.err
     );
-}
-
-#[test]
-fn an_image_is_unverified_until_it_is_pinned() {
-    let castle = Context::new();
-    let plan = castle.run(&["plan"]).ends(0);
-    assert!(plan.out.contains("Talos 1.13.9 on local, unverified"), "{}", plan.out);
-    let said = castle.run(&["lock", "--images", "--check"]).ends(1);
-    assert!(said.out.starts_with("not pinned: "), "{}", said.out);
-    castle.run(&["lock", "--images"]).ends(0);
-    castle.run(&["lock", "--images", "--check"]).ends(0);
-    let plan = castle.run(&["plan"]).ends(0);
-    assert!(!plan.out.contains("unverified"), "{}", plan.out);
-    castle.run(&["up"]).ends(0);
-    let path = castle.datacenter().join("castle.lock");
-    let other =
-        std::fs::read_to_string(&path).unwrap().replace("\"sha256\": \"", "\"sha256\": \"00");
-    let cut = other.split("\"sha256\": \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    std::fs::write(&path, other.replace(&cut, &cut[..64])).unwrap();
-    let said = castle.run(&["lock", "--images", "--check"]).ends(1);
-    assert!(said.err.contains("is not the one that castle.lock pins"), "{}", said.err);
-    castle.run(&["lock"]).ends(2);
-}
-
-#[test]
-fn a_second_life_that_failed_before_its_first_vm_goes_on() {
-    let castle = Context::new();
-    castle.run(&["up"]).ends(0);
-    castle.run(&["down", "--yes"]).ends(0);
-    castle.run(&["lock", "--images"]).ends(0);
-    let path = castle.datacenter().join("castle.lock");
-    let right = std::fs::read_to_string(&path).unwrap();
-    let digest = right.split("\"sha256\": \"").nth(1).unwrap()[..64].to_owned();
-    std::fs::write(&path, right.replace(&digest, &"0".repeat(64))).unwrap();
-    let said = castle.run(&["up"]).ends(1);
-    assert!(said.out.contains("checksum mismatch"), "{}", said.out);
-    std::fs::write(&path, right).unwrap();
-    castle.run(&["up"]).ends(0);
-}
-
-#[test]
-fn a_lock_that_is_damaged_is_a_finding_and_never_rehearsed() {
-    let castle = Context::new();
-    castle.write("castle.hcl", &example("one-and-one"));
-    castle.write("castle.lock", "{\"format\": 1,");
-    let said = castle.run(&["check"]).ends(2);
-    assert!(said.err.contains("C1001") && said.err.contains("castle.lock"), "{}", said.err);
-    castle.run(&["rehearse", "plan"]).ends(0);
-    castle.run(&["rehearse", "lock", "--images"]).ends(0);
-    let own = std::fs::read_to_string(castle.folder().join("castle.lock")).unwrap();
-    assert_eq!(own, "{\"format\": 1,", "the images of a rehearsal are not those of the world");
 }

@@ -28,7 +28,7 @@ fn virtual_machines() {
     castle.write("castle.hcl", &text.replacen("platform \"proxmox\" {", &pin, 1));
     let run = |words: &[&str]| datacenter.run(&castle, words);
 
-    run(&["lock", "--images"]).ends(0);
+    run(&["lock"]).ends(0);
     assert!(castle.folder().join("castle.lock").exists());
     let up = run(&["up"]).ends(0);
     assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);

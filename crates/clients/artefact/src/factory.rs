@@ -8,7 +8,8 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::ArtefactError;
-use crate::redirect::{REDIRECTS, not_https, redirect, refused, split, target};
+use crate::download::{Download, Progress, Sink};
+use crate::redirect::{REDIRECTS, not_https, redirect, split, target};
 use crate::schematic::Schematic;
 
 /// Where the factory is.
@@ -19,6 +20,22 @@ pub const FACTORY: &str = "https://factory.talos.dev";
 pub struct Factory {
     world: World,
     rest: Rest,
+}
+
+/// How large an image may be; those of the factory are under 500 MiB.
+const LIMIT: u64 = 8 << 30;
+
+/// The content of what comes, which is not kept.
+struct Hash(Sha256);
+
+impl Sink for Hash {
+    fn restart(&mut self) {
+        self.0 = Sha256::new();
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
 }
 
 #[derive(Deserialize)]
@@ -85,26 +102,16 @@ impl Factory {
         &self,
         schematic: &Schematic,
         talos: Version,
+        progress: Progress<'_>,
     ) -> Result<ImagePin, ArtefactError> {
         let url = image_url(schematic, talos);
         let (place, promised) = self.located(&url).await?;
-        let (base, path) = split(&place).ok_or_else(|| not_https(&url, &place))?;
-        let (mut hash, mut size) = (Sha256::new(), 0_u64);
-        let reply = self
-            .rest(&base)?
-            .stream(&path, |piece| {
-                hash.update(piece);
-                size += u64::try_from(piece.len()).unwrap_or(u64::MAX);
-            })
-            .await
-            .map_err(|source| ArtefactError::Call { url: url.clone(), source })?;
-        if !reply.status.is_success() {
-            return Err(refused(&url, &reply));
-        }
-        if let Some(promised) = promised.filter(|promised| *promised != size) {
+        let mut hash = Hash(Sha256::new());
+        let size = Download::new(&self.world, &place, LIMIT).run(&mut hash, progress).await?;
+        if promised.is_some_and(|promised| promised != size) {
             return Err(ArtefactError::BrokenOff { url, promised, size });
         }
-        Ok(ImagePin { sha256: hex::encode(hash.finalize()), size })
+        Ok(ImagePin { sha256: hex::encode(hash.0.finalize()), size })
     }
 
     /// Where something really is, after all that the factory sends us to, and how long it is.

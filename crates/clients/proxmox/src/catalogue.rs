@@ -209,7 +209,7 @@ const ROWS: &[Row] = &[
     row(
         &["checksum mismatch"],
         Class::Invalid,
-        "the file is not the one that is pinned: look who changed it, or pin it anew with `castle lock --images`",
+        "the file is not the one that is pinned: look who changed it, or remove its entry from castle.lock, and `castle lock` pins it anew",
     ),
     row(
         &["download failed: exit code 8"],

@@ -1,5 +1,6 @@
 //! The one table of everything that may stand in a castle file: the reader, its suggestions and the reference use it.
 
+use super::downloads::DOWNLOADS;
 use super::layers::{ENGINE, GITOPS, LAYER, NETWORKING, STORAGE};
 use super::machine::MACHINE;
 use super::platform::{NODES, PLATFORM};
@@ -49,7 +50,7 @@ pub(crate) const CASTLE: Block = Block {
     open: None,
     blocks: &[
         SECRETS, ESCROW, PLATFORM, NETWORK, NODES, MACHINE, ENGINE, NETWORKING, STORAGE, GITOPS,
-        LAYER, DEADLINES,
+        LAYER, DOWNLOADS, DEADLINES,
     ],
 };
 

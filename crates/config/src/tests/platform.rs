@@ -349,7 +349,7 @@ fn what_the_lock_pins_is_part_of_the_spec() {
     --> castle.hcl
      = note: line 1: EOF while parsing a string
      = note: it pins what the castle is made from, so nothing is guessed over it
-     = help: take it from version control again; or remove it, and `castle lock --images` makes a new one
+     = help: take it from version control again; or remove it, and `castle lock` makes a new one
 
     castle.hcl: 1 error
     "#);

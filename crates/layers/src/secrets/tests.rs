@@ -275,13 +275,16 @@ async fn a_vm_that_was_switched_off_is_switched_on_again() {
 async fn the_sources_hold_what_the_layers_above_will_ask_for() {
     let bench = Bench::new(7);
     let world = bench.host.world();
-    for source in castle_artefact::manifests() {
-        let manifest = castle_artefact::fetch(&world, source.url).await.unwrap();
+    for component in castle_artefact::installed(&bench.spec) {
+        let source = component.wanted(&bench.spec);
+        let manifest = castle_artefact::read(&world, &bench.spec, &source).await.unwrap();
         let text = String::from_utf8(manifest.bytes.to_vec()).unwrap();
         assert!(text.contains("kind: Deployment"), "{}", source.url);
         assert_eq!(manifest.sha256.len(), 64);
     }
-    let missing = castle_artefact::fetch(&world, "https://github.com/nobody/nothing.yaml").await;
+    let nobody = "https://github.com/nobody/nothing.yaml";
+    let missing =
+        castle_artefact::fetch(&world, &bench.spec.downloads, nobody, &mut |_, _| {}).await;
     assert_eq!(missing.unwrap_err().class(), Class::Gone);
 
     let gitops = &bench.spec.gitops;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use castle_artefact::factory::{image_file, image_key, image_url};
-use castle_artefact::{Factory, Schematic};
+use castle_artefact::{Factory, Progress, Schematic};
 use castle_engine::{Acted, Context, Key, Step};
 use castle_model::lock::ImagePin;
 use castle_model::{Change, Class, Failure, Observed, Spec, Verb};
@@ -45,11 +45,24 @@ pub fn volume(spec: &Wanted) -> Result<String, Failure> {
     Ok(format!("{}:import/{}", spec.platform.image_storage, file(spec)?))
 }
 
+/// Under which name `castle.lock` keeps the image; none where the castle's machines are not made from one.
+///
+/// # Errors
+/// If the name of an extension is not one.
+pub fn key(spec: &Spec) -> Result<Option<String>, Failure> {
+    let Some(platform) = spec.platform.proxmox() else { return Ok(None) };
+    Ok(Some(image_key(&schematic(&platform.extensions)?, spec.talos)))
+}
+
 /// Reads the image from the factory to its end, and gives what `castle.lock` keeps of it: its name there and its content.
 ///
 /// # Errors
 /// If the castle's machines are not made by castle, or the factory does not give the image.
-pub async fn pin(world: &World, spec: &Spec) -> Result<(String, ImagePin), Failure> {
+pub async fn pin(
+    world: &World,
+    spec: &Spec,
+    progress: Progress<'_>,
+) -> Result<(String, ImagePin), Failure> {
     let what = format!("read the image of Talos {} from the factory", spec.talos);
     let platform = spec.platform.proxmox().ok_or_else(|| {
         Failure::new(Class::Invalid, &what, "this castle's machines are not made from an image")
@@ -57,7 +70,8 @@ pub async fn pin(world: &World, spec: &Spec) -> Result<(String, ImagePin), Failu
     let schematic = schematic(&platform.extensions)?;
     let factory = Factory::new(world).map_err(|error| error.failure(&what))?;
     factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
-    let pin = factory.digest(&schematic, spec.talos).await.map_err(|error| error.failure(&what))?;
+    let pin = factory.digest(&schematic, spec.talos, progress).await;
+    let pin = pin.map_err(|error| error.failure(&what))?;
     Ok((image_key(&schematic, spec.talos), pin))
 }
 
@@ -128,7 +142,7 @@ impl Image {
         let what = format!("use the image {volume}");
         Ok(Failure::new(Class::Conflict, what, why).hint(format!(
             "castle never overwrites it: if nobody needs it, remove it on the host (pvesm free {volume}), then run the same command again; \
-             if castle.lock is wrong, `castle lock --images` makes it anew"
+             if castle.lock is wrong, remove its entry there, and `castle lock` pins it anew"
         )))
     }
 
@@ -168,7 +182,7 @@ impl Image {
 fn refused(what: &str, why: String) -> Failure {
     Failure::new(Class::Conflict, what, why).hint(
         "the factory gave other content than castle.lock pins, and nothing of it was kept: find out why (`castle lock --images \
-         --check` shows both); only if castle.lock is wrong, `castle lock --images` pins it anew",
+         --check` shows both); only if castle.lock is wrong, remove its entry there, and `castle lock` pins it anew",
     )
 }
 

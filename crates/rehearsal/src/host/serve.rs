@@ -3,6 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -25,6 +26,9 @@ use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
 
 /// The largest request that a server takes.
 const BODY_MAX: usize = 16 * 1024 * 1024;
+
+/// How long a connection that breaks off lives on after its last bytes.
+const BREAK: Duration = Duration::from_millis(5);
 
 /// Who was reached.
 #[derive(Debug, Clone)]
@@ -195,10 +199,14 @@ async fn read(host: String, peer: Option<Peer>, request: Request<Incoming>) -> O
     })
 }
 
-fn response(shared: Arc<Shared>, reply: HttpReply) -> Result<Response<Body>, io::Error> {
+fn response(shared: Arc<Shared>, mut reply: HttpReply) -> Result<Response<Body>, io::Error> {
     let body = match reply.body {
         HttpBody::Whole(bytes) => Body::from(bytes),
         HttpBody::Watch(cursor) => Body::new(watch(shared, cursor)),
+        HttpBody::Broken { sent, promised } => {
+            reply.headers.push(("content-length".to_owned(), promised.to_string()));
+            Body::new(broken_off(shared, sent))
+        }
         HttpBody::Cut => return Err(io::Error::from(io::ErrorKind::ConnectionReset)),
     };
     let mut response = Response::new(body);
@@ -214,6 +222,23 @@ fn response(shared: Arc<Shared>, reply: HttpReply) -> Result<Response<Body>, io:
         response.extensions_mut().insert(reason);
     }
     Ok(response)
+}
+
+/// Some bytes, then the end of the connection. It comes a moment later, so that the bytes are on their way.
+fn broken_off(
+    shared: Arc<Shared>,
+    sent: Bytes,
+) -> StreamBody<impl futures::Stream<Item = Result<Frame<Bytes>, io::Error>>> {
+    StreamBody::new(stream::unfold(Some(sent), move |sent| {
+        let shared = shared.clone();
+        async move {
+            if let Some(sent) = sent.filter(|sent| !sent.is_empty()) {
+                return Some((Ok(Frame::data(sent)), None));
+            }
+            pause(shared.time.real(BREAK)).await;
+            Some((Err(io::Error::from(io::ErrorKind::ConnectionReset)), None))
+        }
+    }))
 }
 
 /// The lines of a watch, as the world brings them.

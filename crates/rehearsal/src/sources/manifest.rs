@@ -3,6 +3,8 @@
 //! Each file keeps what a gate can see of the real release (namespaces, CRDs, workloads, webhooks and their
 //! services) and leaves out the rest. `VERSION` in a file stands for the version in the address.
 
+use sha2::{Digest, Sha256};
+
 /// A manifest: its host, the parts of its path around the version, its text.
 type Manifest = (&'static str, &'static str, &'static str, &'static str);
 
@@ -37,4 +39,21 @@ pub fn find(host: &str, path: &str) -> Option<String> {
             && version.split('.').all(|part| part.parse::<u16>().is_ok());
         (*at == host && numbers).then(|| text.replace("VERSION", version))
     })
+}
+
+/// The manifest at an address that only a castle file knows: one object that tells whose place it takes.
+#[must_use]
+pub fn invented(url: &str) -> String {
+    let name = &hex::encode(Sha256::digest(url))[..12];
+    let shown = serde_json::Value::from(url);
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: stand-in-{name}\n  namespace: default\ndata:\n  url: {shown}\n"
+    )
+}
+
+/// Host and path of an https address.
+pub(super) fn place(url: &str) -> String {
+    let rest = url.strip_prefix("https://").unwrap_or(url);
+    let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
+    format!("{}/{path}", server.split(':').next().unwrap_or_default())
 }

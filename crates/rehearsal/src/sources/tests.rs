@@ -9,6 +9,7 @@ fn birth() -> SourcesBirth {
         branch: "main".to_owned(),
         path: "clusters/blue".to_owned(),
         token: Some("token".to_owned()),
+        manifests: vec!["https://charts.lan:8443/a/b.yaml".to_owned()],
     }
 }
 
@@ -121,8 +122,8 @@ fn manifests_hold_what_gates_look_for() {
         ),
         (
             "github.com",
-            "/fluxcd/flux2/releases/download/v2.8.0/install.yaml",
-            ["kustomize-controller", "gitrepositories.source.toolkit.fluxcd.io", "v2.8.0"],
+            "/fluxcd/flux2/releases/download/v2.9.3/install.yaml",
+            ["kustomize-controller", "gitrepositories.source.toolkit.fluxcd.io", "v2.9.3"],
         ),
     ];
     for (host, path, words) in cases {
@@ -144,6 +145,24 @@ fn manifests_hold_what_gates_look_for() {
         manifest::find("github.com", "/fluxcd/flux2/releases/download/vlatest/install.yaml"),
         None
     );
+}
+
+#[test]
+fn what_only_a_castle_file_knows_is_invented() {
+    let mut sources = Sources::new(&birth());
+    let mut status = |path: &str| {
+        let host = "charts.lan".to_owned();
+        let (path, query) = (path.to_owned(), String::new());
+        let (headers, body, peer) = (Vec::new(), Vec::new(), None);
+        let method = "GET".to_owned();
+        let reply = sources.call(&HttpCall { method, host, path, query, headers, body, peer });
+        (reply.status, reply.body)
+    };
+    let text = manifest::invented("https://charts.lan:8443/a/b.yaml");
+    assert_eq!(status("/a/b.yaml"), (200, HttpBody::Whole(text.clone().into())));
+    assert_ne!(status("/a/c.yaml").0, 200);
+    let object: serde_json::Value = yaml_serde::from_str(&text).unwrap();
+    assert_eq!(object["data"]["url"], "https://charts.lan:8443/a/b.yaml");
 }
 
 #[test]

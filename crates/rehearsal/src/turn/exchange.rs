@@ -102,6 +102,13 @@ pub enum HttpBody {
     /// A Kubernetes watch: lines are read from the cluster by [`crate::kubernetes::Kubernetes::watch_lines`]
     /// from this place on, whenever the world has changed, until the client goes.
     Watch(crate::kubernetes::WatchCursor),
+    /// Some of what is promised, then the connection is cut.
+    Broken {
+        /// What comes.
+        sent: Bytes,
+        /// How many bytes are promised.
+        promised: u64,
+    },
     /// None: the connection is cut instead of an answer.
     Cut,
 }

@@ -132,6 +132,7 @@ impl Bench {
             clock: clock.clone(),
             entropy: Arc::new(SystemEntropy),
             roots: Arc::default(),
+            cache: None,
         };
         let credentials = Credentials {
             client_id: Secret::new("the-client-id"),

@@ -10,7 +10,7 @@ use super::*;
 /// A castle whose lock pins the image as the factory has it.
 async fn pinned(seed: u64) -> Bench {
     let mut bench = Bench::new(seed);
-    let (key, content) = pin(&bench.host.world(), &bench.spec).await.unwrap();
+    let (key, content) = pin(&bench.host.world(), &bench.spec, &mut |_, _| {}).await.unwrap();
     bench.spec.lock.images.insert(key, content);
     bench
 }
