@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::{Spec, StepDecl, StepId};
+use castle_model::spec::LayerOwner;
+use castle_model::{Spec, StepDecl, StepId, Verdict};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_wire::World;
 
 use crate::release::{Release, step};
+use crate::watched::{self, Watched, WatchedStep, all_ready};
 
+mod overlay;
 pub(crate) mod store;
 
 /// The namespace that the release brings.
@@ -18,7 +21,10 @@ pub(crate) const NAMESPACE: &str = "external-secrets";
 pub(crate) const STORE: &str = "infisical";
 
 pub(crate) const RELEASE: Release =
-    Release { component: "external-secrets", overlay: |_, _| {}, makes: &[] };
+    Release { component: "external-secrets", overlay: overlay::overlay, makes: &[] };
+
+/// What is said where there is nothing for the cluster to read from.
+const NO_STORE: &str = "no secret store: the castle's secrets are not in Infisical, so what the cluster needs of them is placed directly";
 
 /// The step that installs the operator.
 #[must_use]
@@ -32,9 +38,29 @@ pub fn store_id() -> StepId {
     StepId::new("engine", "store")
 }
 
-/// Whether the cluster reads secrets by itself: only Infisical can be asked from there.
+/// What is looked at where Flux installs it.
+pub(crate) const WATCHED: Watched = Watched {
+    title: "External Secrets",
+    namespace: NAMESPACE,
+    definitions: &[
+        "clustersecretstores.external-secrets.io",
+        "externalsecrets.external-secrets.io",
+    ],
+    also: &[(store::VERSION, "ClusterSecretStore", None)],
+    works: |_, there| match all_ready(there, "ClusterSecretStore") {
+        Verdict::Ready(0) => Verdict::Ready("there is no ClusterSecretStore yet".to_owned()),
+        Verdict::Ready(count) => {
+            Verdict::Ready(format!("every ClusterSecretStore ({count}) is Ready"))
+        }
+        Verdict::Waiting(reason) => Verdict::Waiting(reason),
+        Verdict::Failed(failure) => Verdict::Failed(failure),
+    },
+};
+
+/// Whether the cluster reads secrets by itself: only Infisical can be asked from there, by what castle installs.
 pub(crate) fn has_store(spec: &Spec) -> bool {
-    spec.engine.enabled && spec.secrets.infisical().is_some()
+    let installed = spec.engine.enabled && spec.engine.owner == LayerOwner::Castle;
+    installed && spec.secrets.infisical().is_some()
 }
 
 /// The steps of this layer; none if it is switched off.
@@ -43,11 +69,19 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     if !spec.engine.enabled {
         return Vec::new();
     }
+    if spec.engine.owner == LayerOwner::Flux {
+        return vec![watched::declare(&WATCHED, operator_id(), "operator")];
+    }
+    let mut notes = RELEASE.notes(spec);
+    if !has_store(spec) {
+        notes.push(NO_STORE.to_owned());
+    }
     let mut steps = vec![
         StepDecl::new(operator_id(), "External Secrets", "operator")
             .needs([ids::access()])
             .weight(16_000)
-            .contained("the VMs"),
+            .contained("the VMs")
+            .notes(notes),
     ];
     if has_store(spec) {
         steps.push(
@@ -64,7 +98,9 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
     for decl in declare(spec) {
-        if decl.id == operator_id() {
+        if spec.engine.owner == LayerOwner::Flux {
+            graph.add(decl, WatchedStep { cluster: cluster.clone(), watched: &WATCHED });
+        } else if decl.id == operator_id() {
             graph.add(decl, step(&RELEASE, &cluster));
         } else {
             graph.add(decl, store::SecretStore(cluster.clone()));

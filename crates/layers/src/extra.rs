@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
+use castle_model::spec::LayerOwner;
 use castle_model::{LayerName, Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
@@ -41,7 +42,7 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
         let step = ManifestStep {
             cluster: cluster.clone(),
             source: Source::Files(layer.clone()),
-            overlay: |_, _| {},
+            overlay: |_| Vec::new(),
             makes: &[],
         };
         graph.add(decl, step);
@@ -61,7 +62,13 @@ fn last_step(spec: &Spec, layer: &LayerName) -> Option<StepId> {
         "platform" => Some(ids::nodes()),
         "engine" if engine::has_store(spec) => Some(engine::store_id()),
         "engine" => spec.engine.enabled.then(engine::operator_id),
+        "networking" if spec.networking.owner == LayerOwner::Flux => {
+            spec.networking.enabled.then(networking::metallb_id)
+        }
         "networking" => spec.networking.enabled.then(networking::pool_id),
+        "storage" if spec.storage.owner == LayerOwner::Flux => {
+            spec.storage.enabled.then(storage::longhorn_id)
+        }
         "storage" => spec.storage.enabled.then(storage::volume_id),
         "gitops" => spec.gitops.enabled.then(gitops::handover_id),
         _ => Some(manifests_id(layer)),

@@ -7,9 +7,10 @@ use castle_model::{Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_wire::World;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine;
+use crate::overlay::{Adjustment, add_flag, containers, patches};
 use crate::release::{Release, step};
 
 mod convergence;
@@ -24,7 +25,7 @@ const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/v1";
 /// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
 const REQUEUE: &str = "--requeue-dependency=5s";
 
-const RELEASE: Release = Release { component: "flux", overlay, makes: &[] };
+pub(crate) const RELEASE: Release = Release { component: "flux", overlay, makes: &[] };
 
 /// The step that installs Flux.
 #[must_use]
@@ -66,7 +67,8 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(flux_id(), "Flux", "flux")
             .needs([ids::access()])
             .weight(16_000)
-            .contained(within),
+            .contained(within)
+            .notes(RELEASE.notes(spec)),
         StepDecl::new(source_id(), format!("{} at {}", gitops.url, gitops.branch), "source")
             .needs(source_needs)
             .weight(6_000)
@@ -98,17 +100,15 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     }
 }
 
-fn overlay(_: &Spec, object: &mut Value) {
-    if object["kind"] != "Deployment" || object["metadata"]["name"] != "kustomize-controller" {
-        return;
-    }
-    let container = &mut object["spec"]["template"]["spec"]["containers"][0];
-    match container["args"].as_array_mut() {
-        Some(arguments)
-            if arguments
-                .iter()
-                .any(|a| a.as_str().is_some_and(|a| a.starts_with("--requeue-dependency"))) => {}
-        Some(arguments) => arguments.push(REQUEUE.into()),
-        None => container["args"] = json!([REQUEUE]),
-    }
+/// Flux looks at dependencies often enough, and the castle file's patches.
+fn overlay(spec: &Spec) -> Vec<Adjustment> {
+    let what = format!("Flux looks every 5 s whether what it waits for is ready ({REQUEUE})");
+    let requeue = |object: &mut Value| {
+        let Some(container) = containers(object).first_mut() else { return false };
+        add_flag(container, REQUEUE);
+        true
+    };
+    let layer = "gitops \"flux\"";
+    let requeue = Adjustment::object(layer, "Deployment", "kustomize-controller", what, requeue);
+    [requeue].into_iter().chain(patches(&spec.gitops.patches)).collect()
 }

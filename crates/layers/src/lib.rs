@@ -9,9 +9,12 @@ pub mod gitops;
 mod manifest;
 pub mod networking;
 mod objects;
+mod overlay;
 mod release;
 pub mod secrets;
 pub mod storage;
+mod trial;
+mod watched;
 
 use std::sync::Arc;
 
@@ -21,6 +24,7 @@ pub use castle_infisical::Credentials;
 use castle_model::{Spec, StepDecl};
 use castle_wire::World;
 
+pub use release::adjusted;
 use secrets::source::Access;
 
 /// Every step of a castle, the platform's included.

@@ -20,6 +20,7 @@ use futures::future::try_join_all;
 use serde_json::Value;
 
 use crate::objects::held_up;
+use crate::overlay::{Adjustment, adjust};
 
 /// The objects of a set, kept for the rest of the run.
 const WANTED: Key<Wanted> = Key::new("manifest/objects");
@@ -71,8 +72,8 @@ impl Wanted {
 pub(crate) struct ManifestStep {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) source: Source,
-    /// Adjusts the objects to the castle file.
-    pub(crate) overlay: fn(&Spec, &mut Value),
+    /// How the castle file changes the objects.
+    pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// What the set makes by itself once it runs, and which must be ready too.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -134,9 +135,7 @@ impl ManifestStep {
             }
         }
         let mut values: Vec<Value> = objects.into_iter().map(Object::into_value).collect();
-        for value in &mut values {
-            (self.overlay)(&self.cluster.spec, value);
-        }
+        adjust(&self.name(), &(self.overlay)(&self.cluster.spec), &mut values)?;
         Ok(values)
     }
 
@@ -364,7 +363,7 @@ fn verdict(
 }
 
 /// The services behind the webhooks of a set, each once.
-fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
+pub(crate) fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
     wanted
         .iter()
         .filter(|object| object.kind().ends_with("WebhookConfiguration"))
@@ -377,7 +376,10 @@ fn hook_services(wanted: &[Object]) -> BTreeSet<(String, String)> {
 }
 
 /// Whether every service behind a webhook of the set has a ready endpoint.
-fn hooks_served(services: &BTreeSet<(String, String)>, there: &Objects) -> Result<(), String> {
+pub(crate) fn hooks_served(
+    services: &BTreeSet<(String, String)>,
+    there: &Objects,
+) -> Result<(), String> {
     for (namespace, service) in services {
         let slices = there.values().filter(|object| {
             object.kind() == "EndpointSlice"

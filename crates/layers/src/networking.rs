@@ -3,16 +3,37 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::{Spec, StepDecl, StepId};
+use castle_model::spec::LayerOwner;
+use castle_model::{Spec, StepDecl, StepId, Verdict};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_wire::World;
 
 use crate::release::{Release, step};
+use crate::watched::{self, Watched, WatchedStep};
 
-mod pool;
+mod overlay;
+pub(crate) mod pool;
+mod probe;
 
-const RELEASE: Release = Release { component: "metallb", overlay: |_, _| {}, makes: &[] };
+/// The namespace that the release brings.
+pub(crate) const NAMESPACE: &str = "metallb-system";
+
+pub(crate) const RELEASE: Release =
+    Release { component: "metallb", overlay: overlay::overlay, makes: &[] };
+
+/// What is looked at where Flux installs it.
+pub(crate) const WATCHED: Watched = Watched {
+    title: "MetalLB",
+    namespace: NAMESPACE,
+    definitions: &["ipaddresspools.metallb.io", "l2advertisements.metallb.io"],
+    also: &[("metallb.io/v1beta1", "IPAddressPool", Some(NAMESPACE))],
+    works: |_, there| match there.values().filter(|o| o.kind() == "IPAddressPool").count() {
+        0 => Verdict::Waiting("there is no IPAddressPool yet".to_owned()),
+        1 => Verdict::Ready("there is an IPAddressPool".to_owned()),
+        count => Verdict::Ready(format!("there are {count} IPAddressPools")),
+    },
+};
 
 /// The step that installs MetalLB.
 #[must_use]
@@ -32,11 +53,15 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     if !spec.networking.enabled {
         return Vec::new();
     }
+    if spec.networking.owner == LayerOwner::Flux {
+        return vec![watched::declare(&WATCHED, metallb_id(), "metallb")];
+    }
     vec![
         StepDecl::new(metallb_id(), "MetalLB", "metallb")
             .needs([ids::access()])
             .weight(15_000)
-            .contained("the VMs"),
+            .contained("the VMs")
+            .notes(RELEASE.notes(spec)),
         StepDecl::new(pool_id(), format!("address pool {}", spec.network.pool), "pool")
             .needs([metallb_id()])
             .weight(6_000)
@@ -48,7 +73,9 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
     for decl in declare(spec) {
-        if decl.id == metallb_id() {
+        if spec.networking.owner == LayerOwner::Flux {
+            graph.add(decl, WatchedStep { cluster: cluster.clone(), watched: &WATCHED });
+        } else if decl.id == metallb_id() {
             graph.add(decl, step(&RELEASE, &cluster));
         } else {
             graph.add(decl, pool::Pool(cluster.clone()));

@@ -2,19 +2,47 @@
 
 use std::sync::Arc;
 
-use castle_model::Spec;
+use castle_kubernetes::Object;
+use castle_kubernetes::manifest::parse;
+use castle_model::{Class, Failure, Spec};
 use castle_platforms::cluster::Cluster;
 use serde_json::Value;
 
 use crate::manifest::{ManifestStep, Source};
+use crate::overlay::{Adjustment, adjust};
+use crate::{engine, gitops, networking, storage};
 
 /// One release.
 pub(crate) struct Release {
     pub(crate) component: &'static str,
-    /// Adjusts its objects to the castle file.
-    pub(crate) overlay: fn(&Spec, &mut Value),
+    /// How the castle file changes its objects.
+    pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// Kind, namespace and name of the workloads that it makes by itself.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
+}
+
+impl Release {
+    /// What the castle file changes of it, in words for the plan.
+    pub(crate) fn notes(&self, spec: &Spec) -> Vec<String> {
+        (self.overlay)(spec).into_iter().map(|adjustment| adjustment.what).collect()
+    }
+}
+
+/// The objects of a release's manifest as the castle file changes them: what would be applied, without our mark.
+///
+/// # Errors
+/// There is no such release, the text is no manifest, or an adjustment finds nothing to change in it.
+pub fn adjusted(spec: &Spec, component: &str, text: &str) -> Result<Vec<Value>, Failure> {
+    let releases = [engine::RELEASE, networking::RELEASE, storage::RELEASE, gitops::RELEASE];
+    let what = format!("adjust {component}");
+    let Some(release) = releases.into_iter().find(|release| release.component == component) else {
+        return Err(Failure::bug(what, "castle installs no such release"));
+    };
+    let objects = parse(component, text)
+        .map_err(|error| Failure::new(Class::Invalid, &what, error.to_string()))?;
+    let mut values = objects.into_iter().map(Object::into_value).collect();
+    adjust(component, &(release.overlay)(spec), &mut values)?;
+    Ok(values)
 }
 
 /// The step that installs a release.

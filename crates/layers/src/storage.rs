@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::spec::NodeSpec;
+use castle_model::spec::{LayerOwner, NodeSpec};
 use castle_model::{Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_wire::World;
-use serde_json::Value;
 
 use crate::release::{Release, step};
+use crate::watched::{self, Watched, WatchedStep};
 
+pub(crate) mod longhorn;
+mod overlay;
 pub(crate) mod volume;
 
 /// The namespace that the release brings.
@@ -19,7 +21,7 @@ pub(crate) const NAMESPACE: &str = "longhorn-system";
 
 pub(crate) const RELEASE: Release = Release {
     component: "longhorn",
-    overlay,
+    overlay: overlay::overlay,
     makes: &[
         ("Deployment", NAMESPACE, "csi-attacher"),
         ("Deployment", NAMESPACE, "csi-provisioner"),
@@ -27,6 +29,18 @@ pub(crate) const RELEASE: Release = Release {
         ("Deployment", NAMESPACE, "csi-snapshotter"),
         ("DaemonSet", NAMESPACE, "longhorn-csi-plugin"),
     ],
+};
+
+/// What is looked at where Flux installs it.
+pub(crate) const WATCHED: Watched = Watched {
+    title: "Longhorn",
+    namespace: NAMESPACE,
+    definitions: &["nodes.longhorn.io", "volumes.longhorn.io"],
+    also: &[
+        (volume::VERSION, "Node", Some(NAMESPACE)),
+        ("storage.k8s.io/v1", "StorageClass", None),
+    ],
+    works: volume::disks,
 };
 
 /// The step that installs Longhorn.
@@ -47,11 +61,17 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     if !spec.storage.enabled {
         return Vec::new();
     }
+    if spec.storage.owner == LayerOwner::Flux {
+        return vec![watched::declare(&WATCHED, longhorn_id(), "longhorn")];
+    }
     vec![
         StepDecl::new(longhorn_id(), "Longhorn", "longhorn")
             .needs([ids::access()])
+            // It asks its machines what they run with: they answer as ours once they have their configs.
+            .needs(storage_nodes(spec).into_iter().map(ids::config))
             .weight(80_000)
-            .contained("the VMs"),
+            .contained("the VMs")
+            .notes(RELEASE.notes(spec)),
         StepDecl::new(volume_id(), "probe volume", "volume")
             .needs([longhorn_id(), ids::nodes()])
             .weight(10_000)
@@ -63,39 +83,19 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
     for decl in declare(spec) {
-        if decl.id == longhorn_id() {
-            graph.add(decl, step(&RELEASE, &cluster));
+        if spec.storage.owner == LayerOwner::Flux {
+            graph.add(decl, WatchedStep { cluster: cluster.clone(), watched: &WATCHED });
+        } else if decl.id == longhorn_id() {
+            let release = step(&RELEASE, &cluster);
+            graph.add(decl, longhorn::Longhorn { cluster: cluster.clone(), release });
         } else {
             graph.add(decl, volume::Volume(cluster.clone()));
         }
     }
 }
 
-/// The number of copies, and the disk that Talos mounts where a node has one for volumes.
-fn overlay(spec: &Spec, object: &mut Value) {
-    if object["kind"] != "ConfigMap" {
-        return;
-    }
-    match object["metadata"]["name"].as_str() {
-        Some("longhorn-storageclass") => {
-            if let Some(text) = object["data"]["storageclass.yaml"].as_str() {
-                let wanted = format!("numberOfReplicas: \"{}\"", spec.storage.replicas);
-                object["data"]["storageclass.yaml"] =
-                    text.replace("numberOfReplicas: \"3\"", &wanted).into();
-            }
-        }
-        Some("longhorn-default-setting") if spec.nodes.iter().any(NodeSpec::has_data_disk) => {
-            let text = object["data"]["default-setting.yaml"].as_str().unwrap_or_default();
-            if !text.contains("default-data-path:") {
-                let line = "default-data-path: /var/mnt/longhorn";
-                let whole = if text.is_empty() {
-                    line.to_owned()
-                } else {
-                    format!("{}\n{line}", text.trim_end())
-                };
-                object["data"]["default-setting.yaml"] = whole.into();
-            }
-        }
-        _ => {}
-    }
+/// The nodes that carry volumes: those with a disk for them, or else every worker.
+pub(crate) fn storage_nodes(spec: &Spec) -> Vec<&NodeSpec> {
+    let with_disk: Vec<&NodeSpec> = spec.nodes.iter().filter(|n| n.has_data_disk()).collect();
+    if with_disk.is_empty() { spec.workers().collect() } else { with_disk }
 }

@@ -46,6 +46,7 @@ impl Verb {
     pub fn word_for(self, wording: Option<Wording>) -> &'static str {
         match (self, wording) {
             (Self::Create, Some(Wording::Prove)) => "prove",
+            (Self::Create | Self::Update, Some(Wording::Observe)) => "observe",
             (Self::Remove, Some(Wording::Reset)) => "reset",
             _ => self.word(),
         }

@@ -39,6 +39,8 @@ pub enum UndoKind {
 pub enum Wording {
     /// It makes nothing: it is not created, but proven.
     Prove,
+    /// It makes nothing: somebody else does, and it looks whether that is done.
+    Observe,
     /// It is not removed, but reset and given back.
     Reset,
 }
@@ -67,6 +69,9 @@ pub struct StepDecl {
     /// How a person calls what is done with it, if not by the plan's verb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wording: Option<Wording>,
+    /// What a person should know about how it is done, one sentence each: the castle file's changes of a release.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl StepDecl {
@@ -88,6 +93,7 @@ impl StepDecl {
             undo: UndoKind::Nothing { why: "it makes nothing".to_owned() },
             always: false,
             wording: None,
+            notes: Vec::new(),
         }
     }
 
@@ -145,6 +151,20 @@ impl StepDecl {
     pub fn reset(mut self) -> Self {
         self.wording = Some(Wording::Reset);
         self.undo()
+    }
+
+    /// Adds what a person should know about how it is done.
+    #[must_use]
+    pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+
+    /// Says that it only looks at what somebody else makes, and who that is.
+    #[must_use]
+    pub fn observed(mut self, why: impl Into<String>) -> Self {
+        self.wording = Some(Wording::Observe);
+        self.nothing_to_undo(why)
     }
 
     /// Says that it runs in every run.

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_engine::{Context, Pace};
 use castle_kubernetes::{KubeError, Kubernetes, Mark, Object, ObjectId, Place};
-use castle_model::{Failure, Observed, Spec, Verdict};
+use castle_model::{Failure, NodeName, Observed, Spec, Verdict};
 use castle_wire::World;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
-use crate::handed::{CLUSTER, LIFE};
+use crate::handed::{API_SERVERS, CLUSTER, LIFE};
 
 /// How many names are told at a time: a reason is one line.
 const TOLD: usize = 2;
@@ -47,6 +47,14 @@ impl Cluster {
     /// A bug: that step did not come before this one.
     pub fn client(&self, cx: &Context) -> Result<Kubernetes, Failure> {
         cx.outputs().get(&CLUSTER).map(|client| client.as_ref().clone())
+    }
+
+    /// A client of each control plane's own API server, for what must hold behind all of them. Nothing is dialled yet.
+    ///
+    /// # Errors
+    /// A bug: `platform/access` did not come before this step.
+    pub fn api_servers(&self, cx: &Context) -> Result<Arc<Vec<(NodeName, Kubernetes)>>, Failure> {
+        cx.outputs().get(&API_SERVERS)
     }
 
     /// The mark on what the step makes: it belongs to the step's layer.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use castle_engine::Key;
 use castle_infisical::Credentials;
 use castle_model::spec::SecretRef;
-use castle_model::{CastleName, Class, Failure, Incarnation, Secret};
+use castle_model::{CastleName, Class, Failure, Incarnation, NodeName, Secret};
 use castle_talos::Bundle;
 use castle_wire::World;
 use castle_wire::failure::chain;
@@ -25,6 +25,10 @@ pub const KEPT: Key<Secret> = Key::new("secrets/kept");
 
 /// A client that is proven to reach the cluster through the VIP; given by `platform/access`.
 pub const CLUSTER: Key<castle_kubernetes::Kubernetes> = Key::new("platform/cluster");
+
+/// A client of each control plane's own API server, by the node's name; given by `platform/access`.
+pub const API_SERVERS: Key<Vec<(NodeName, castle_kubernetes::Kubernetes)>> =
+    Key::new("platform/api-servers");
 
 /// Secret values by key.
 #[derive(Debug, Clone, Default)]

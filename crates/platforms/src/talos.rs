@@ -22,11 +22,14 @@ mod diagnosis;
 mod difference;
 mod etcd;
 mod evidence;
+mod extensions;
 mod keys;
 mod realm;
 #[cfg(test)]
 mod tests;
 mod vip;
+
+pub use extensions::extensions;
 
 pub(crate) use evidence::Patience;
 pub(crate) use realm::Realm;

@@ -32,6 +32,8 @@ mod metallb;
 mod patches;
 #[path = "real/proxmoxer.rs"]
 mod proxmoxer;
+#[path = "real/releases.rs"]
+mod releases;
 #[path = "real/rounds.rs"]
 mod rounds;
 #[path = "real/sops.rs"]

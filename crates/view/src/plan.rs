@@ -26,6 +26,10 @@ pub fn text(plan: &Plan, style: Style) -> String {
         for step in plan.steps.iter().filter(|step| step.decl.layer == *layer) {
             text.push_str(&row(plan, step, style));
             text.push('\n');
+            for note in notes(step) {
+                text.push_str(&style.hang("             - ", note, Some(Tone::Quiet)));
+                text.push('\n');
+            }
         }
     }
     text.push('\n');
@@ -69,6 +73,12 @@ fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
         Verb::Create | Verb::Adopt | Verb::Update => None,
     };
     style.hang(&prefix, &format!("{}: {}", step.decl.title, step.reason), tone)
+}
+
+/// What is said about how a step is done, where something is done.
+fn notes(step: &PlannedStep) -> impl Iterator<Item = &str> {
+    let told = matches!(step.verb, Verb::Create | Verb::Update | Verb::Replace);
+    step.decl.notes.iter().filter(move |_| told).map(String::as_str)
 }
 
 /// The step's name without its layer, which stands above.
@@ -184,6 +194,7 @@ mod tests {
         let id = |name| StepId::new("platform", name);
         let boot = StepDecl::new(id("boot"), "cp-01 answers", "boot").only("it only waits");
         let machine = StepDecl::new(id("machine"), "machine cp-01", "machine").reset();
+        let machine = machine.notes(["told where it is made".to_owned()]);
         let plan = Plan {
             castle: "blue".parse().unwrap(),
             direction: Direction::Down,
@@ -201,6 +212,37 @@ mod tests {
 
         this step destroys something for good:
           machine cp-01 will be reset: what this castle put on it is wiped
+        ");
+    }
+
+    #[test]
+    fn what_is_changed_of_a_release_stands_below_its_step() {
+        let id = StepId::new("storage", "longhorn");
+        let decl = StepDecl::new(id, "Longhorn", "longhorn");
+        let decl = decl.notes([
+            "2 copies of each volume".to_owned(),
+            "volumes live in /var/mnt/longhorn, and this sentence is a long one".to_owned(),
+        ]);
+        let watched = StepDecl::new(StepId::new("storage", "watched"), "Longhorn", "longhorn");
+        let watched = watched.observed("Flux installs it");
+        let step = |decl, verb| PlannedStep { decl, verb, reason: "so".into(), unknown: false };
+        let plan = Plan {
+            castle: "blue".parse().unwrap(),
+            direction: Direction::Up,
+            steps: vec![step(decl, Verb::Create), step(watched, Verb::Create)],
+            hash: "c0ffee1234567890".into(),
+        };
+        insta::assert_snapshot!(text(&plan, Style::default()), @"
+        plan c0ffee12 for castle blue: up, 2 steps
+
+        storage
+          create   longhorn  Longhorn: so
+                     - 2 copies of each volume
+                     - volumes live in /var/mnt/longhorn, and this sentence is a long
+                       one
+          observe  watched   Longhorn: so
+
+        1 to create, 1 to observe
         ");
     }
 

@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 
 use super::{NAMESPACE, STORE};
 use crate::manifest::lacking;
-use crate::objects::{Probe, apply_tried, marked};
+use crate::objects::{Probe, marked};
+use crate::trial::apply_everywhere;
 
-const VERSION: &str = "external-secrets.io/v1";
+pub(super) const VERSION: &str = "external-secrets.io/v1";
 const IDENTITY_SECRET: &str = "infisical-identity";
 const PROBE: Probe = Probe {
     api_version: VERSION,
@@ -89,7 +90,8 @@ impl Step for SecretStore {
                 "no secret is fetched to prove the store: neither a Git token nor `require` names one",
             );
             PROBE.remove(&client).await?;
-            return apply_tried(cx, &client, &mark, &wanted).await.map(Acted::of);
+            let trial = apply_everywhere(cx, &self.0, &mark, &wanted).await?;
+            return Ok(Acted::of(trial.change));
         };
         if stands && proven {
             let removed = PROBE.remove(&client).await?;
@@ -98,10 +100,10 @@ impl Step for SecretStore {
         if proven {
             PROBE.doubt(&client, &mark).await?;
         }
-        let change = apply_tried(cx, &client, &mark, &wanted).await?;
+        let trial = apply_everywhere(cx, &self.0, &mark, &wanted).await?;
         let probe = marked(&mark, vec![probe(key)])?;
-        apply_tried(cx, &client, &mark, &probe).await?;
-        Ok(Acted::of(change))
+        apply_everywhere(cx, &self.0, &mark, &probe).await?;
+        Ok(Acted::of(trial.change))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {

@@ -1,26 +1,31 @@
-//! `networking/pool`: MetalLB accepts the castle's addresses, through the API server and its webhook.
+//! `networking/pool`: MetalLB accepts the castle's addresses through every API server, and gives one of them away.
 //!
 //! Pods that run and endpoints that are ready do not prove that the webhook serves. The proof is a dry run of the
-//! very objects: only what the server has accepted in a dry run is applied, and then it is read back.
+//! very objects through each control plane's own API server: only what all of them have accepted is applied, and then
+//! it is read back. That addresses are given is proven by a service that gets one and is removed again.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use castle_engine::{Acted, Context, Pace, Step};
-use castle_kubernetes::{Mark, Object};
-use castle_model::{Failure, Observed, Verb, Verdict};
+use castle_engine::{Acted, Context, Key, Pace, Step};
+use castle_kubernetes::{Mark, Mode, Object};
+use castle_model::{Change, Failure, Observed, Verb, Verdict};
 use castle_platforms::cluster::Cluster;
 use serde_json::json;
 
+use super::NAMESPACE;
+use super::probe::{PROBE, address, places, service};
 use crate::manifest::lacking;
-use crate::objects::{apply_tried, marked};
+use crate::objects::marked;
+use crate::trial::apply_everywhere;
 
-const NAMESPACE: &str = "metallb-system";
 const VERSION: &str = "metallb.io/v1beta1";
 const NAME: &str = "castle";
+/// Whose API servers have accepted the pool in this run.
+const TRIED: Key<Vec<String>> = Key::new("networking/tried");
 
 /// The step.
-pub(super) struct Pool(pub(super) Arc<Cluster>);
+pub(crate) struct Pool(pub(crate) Arc<Cluster>);
 
 impl Pool {
     fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
@@ -37,23 +42,9 @@ impl Pool {
         let objects = marked(&mark, vec![pool, advertisement])?;
         Ok((mark, objects))
     }
-}
 
-#[async_trait]
-impl Step for Pool {
-    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let (mark, wanted) = self.wanted(cx)?;
-        let survey = self.0.client(cx)?.survey(&mark, &wanted).await?;
-        Ok(lacking(&survey)
-            .unwrap_or_else(|| Observed::right(format!("pool {}", self.0.spec.network.pool))))
-    }
-
-    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
-        let (mark, wanted) = self.wanted(cx)?;
-        apply_tried(cx, &self.0.client(cx)?, &mark, &wanted).await.map(Acted::of)
-    }
-
-    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+    /// Waits until what is stored is what is wanted.
+    async fn read_back(&self, cx: &Context) -> Result<(), Failure> {
         let (mark, wanted) = self.wanted(cx)?;
         let client = self.0.client(cx)?;
         let (client, mark, wanted) = (&client, &mark, &wanted);
@@ -63,7 +54,63 @@ impl Step for Pool {
                 Some(_) => Verdict::waiting("the pool is not stored as wanted"),
             })
         })
-        .await?;
-        Ok(format!("pool {} accepted by the webhook and read back", self.0.spec.network.pool))
+        .await
+    }
+}
+
+#[async_trait]
+impl Step for Pool {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let (mark, wanted) = self.wanted(cx)?;
+        let client = self.0.client(cx)?;
+        if let Some(observed) = lacking(&client.survey(&mark, &wanted).await?) {
+            return Ok(observed);
+        }
+        if !PROBE.is_proven(&client, &mark).await? {
+            return Ok(Observed::wrong("no load balancer has got an address of it yet"));
+        }
+        if let Some(left) = PROBE.leftover(&client).await? {
+            return Ok(Observed::wrong(left));
+        }
+        Ok(Observed::right(format!("pool {}", self.0.spec.network.pool)))
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let (mark, wanted) = self.wanted(cx)?;
+        let client = self.0.client(cx)?;
+        let proven = PROBE.is_proven(&client, &mark).await?;
+        let trial = apply_everywhere(cx, &self.0, &mark, &wanted).await?;
+        let changed = trial.change != Change::Unchanged;
+        if !trial.by.is_empty() {
+            cx.outputs().put(&TRIED, trial.by);
+        }
+        if proven && !changed {
+            let removed = PROBE.remove(&client).await?;
+            return Ok(Acted::of(if removed { Change::Updated } else { Change::Unchanged }));
+        }
+        if proven {
+            PROBE.doubt(&client, &mark).await?;
+        }
+        for probe in marked(&mark, vec![service()])? {
+            client.apply(&probe, Mode::Real).await?;
+        }
+        Ok(Acted::of(if changed { trial.change } else { Change::Updated }))
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        self.read_back(cx).await?;
+        let client = self.0.client(cx)?;
+        let mark = self.0.mark(cx)?;
+        let pool = self.0.spec.network.pool;
+        let accepted = match cx.outputs().get(&TRIED) {
+            Ok(by) => format!("accepted through {}", by.join(", ")),
+            Err(_) => "stored as wanted before".to_owned(),
+        };
+        if !PROBE.is_proven(&client, &mark).await? {
+            let what = "a load balancer to get an address";
+            self.0.settled(cx, what, places(), |there| address(pool, there)).await?;
+        }
+        PROBE.passed(&client, &mark).await?;
+        Ok(format!("pool {pool} {accepted} and read back; a probe service got an address of it"))
     }
 }

@@ -3,13 +3,14 @@
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Key, Pace, Step};
 use castle_kubernetes::{KubeAccess, Kubernetes, Place};
-use castle_model::{Change, Failure, Observed, Secret, Verb, Verdict};
+use castle_model::spec::NodeSpec;
+use castle_model::{Change, Failure, NodeName, Observed, Secret, Verb, Verdict};
 use castle_talos::handout::HandoutError;
 use castle_talos::{KubeAccess as TalosKubeAccess, Talos, TalosAccess, TalosError};
 
 use super::vip::proven_in_this_life;
 use super::{LIFE_OUTPUT, Realm};
-use crate::handed::{CLUSTER, LIFE};
+use crate::handed::{API_SERVERS, CLUSTER, LIFE};
 
 /// The kubeconfig for `kubectl`, to be escrowed; given by `platform/access`.
 pub const KUBECONFIG: Key<Secret> = Key::new("platform/kubeconfig");
@@ -46,9 +47,22 @@ impl Access {
         let keys = self.0.keys(cx)?;
         let outputs = cx.outputs();
         outputs.put(&CLUSTER, client);
+        outputs.put(&API_SERVERS, self.api_servers(&access)?);
         outputs.put(&KUBECONFIG, keys.kube.kubeconfig(self.0.spec()));
         outputs.put(&TALOSCONFIG, keys.talos.talosconfig(self.0.spec()));
         Ok(format!("administrator of {}", access.server))
+    }
+
+    /// The same at each control plane's own address.
+    fn api_servers(&self, access: &KubeAccess) -> Result<Vec<(NodeName, Kubernetes)>, Failure> {
+        let port = access.server.rsplit_once(':').map_or("6443", |(_, port)| port);
+        let own = |node: &NodeSpec| {
+            let server = format!("https://{}:{port}", node.address);
+            let access = KubeAccess { server, ..access.clone() };
+            let client = Kubernetes::new(&self.0.world, &access).map_err(|error| error.failure());
+            client.map(|client| (node.name.clone(), client))
+        };
+        self.0.spec().control_planes().map(own).collect()
     }
 }
 
