@@ -40,3 +40,5 @@ mod rounds;
 mod sops;
 #[path = "real/talosctl.rs"]
 mod talosctl;
+#[path = "real/webhooks.rs"]
+mod webhooks;
