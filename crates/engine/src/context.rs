@@ -81,6 +81,8 @@ pub(crate) enum Message {
     Notice { step: StepId, text: String },
     /// Flux owns from here on what the cluster hosts.
     Handover { source: String },
+    /// Something that the castle file names as a milestone is ready.
+    Milestone { name: String, revision: String },
     /// The rest is between the runner and the wrapper that it puts around a step.
     Progress { step: StepId, progress: crate::attempt::Progress },
 }
@@ -215,6 +217,11 @@ impl Context {
     /// Tells that Flux owns from here on what the cluster hosts.
     pub fn handover(&self, source: impl Into<String>) {
         self.send(Message::Handover { source: source.into() });
+    }
+
+    /// Tells that something that the castle file names as a milestone is ready.
+    pub fn milestone(&self, name: impl Into<String>, revision: impl Into<String>) {
+        self.send(Message::Milestone { name: name.into(), revision: revision.into() });
     }
 
     pub(crate) fn send(&self, message: Message) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
+use castle_model::spec::GitCredentials;
 use castle_model::{Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
@@ -13,15 +14,22 @@ use crate::engine;
 use crate::overlay::{Adjustment, add_flag, containers, patches};
 use crate::release::{Release, step};
 
+mod contents;
 mod convergence;
 mod handover;
+mod note;
+mod owners;
+mod repository;
 mod revision;
 mod source;
+mod units;
+mod watchdog;
 
 /// The namespace that the release brings, and the name of everything that ties Flux to the repository.
 pub(crate) const NAMESPACE: &str = "flux-system";
 
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/v1";
+const HELM: &str = "helm.toolkit.fluxcd.io/v2";
 /// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
 const REQUEUE: &str = "--requeue-dependency=5s";
 
@@ -59,11 +67,15 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     let gitops = &spec.gitops;
     let mut source_needs = vec![flux_id(), ids::secrets_read()];
-    if engine::has_store(spec) && gitops.token.is_some() {
+    if through_engine(spec) {
         source_needs.push(engine::store_id());
     }
     let within = "the VMs";
     vec![
+        StepDecl::new(ids::repository(), format!("what {} holds", gitops.url), "repository")
+            .needs([ids::secrets_read()])
+            .weight(500)
+            .only("it only looks"),
         StepDecl::new(flux_id(), "Flux", "flux")
             .needs([ids::access()])
             .weight(16_000)
@@ -84,10 +96,19 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     ]
 }
 
+/// Adds the look at the repository alone, which the steps that make machines wait for.
+pub(crate) fn build_repository(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
+    let cluster = Cluster::new(spec, world);
+    for decl in declare(spec).into_iter().filter(|decl| decl.id == ids::repository()) {
+        graph.add(decl, repository::Repository(cluster.clone()));
+    }
+}
+
 /// Adds the steps of this layer.
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
-    for decl in declare(spec) {
+    build_repository(graph, spec, world);
+    for decl in declare(spec).into_iter().filter(|decl| decl.id != ids::repository()) {
         if decl.id == flux_id() {
             graph.add(decl, step(&RELEASE, &cluster));
         } else if decl.id == source_id() {
@@ -98,6 +119,14 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
             graph.add(decl, convergence::Convergence(cluster.clone()));
         }
     }
+}
+
+/// Whether the repository's token comes into the cluster through the secret store.
+fn through_engine(spec: &Spec) -> bool {
+    let gitops = &spec.gitops;
+    gitops.credentials == GitCredentials::Engine
+        && gitops.token.is_some()
+        && engine::has_store(spec)
 }
 
 /// Flux looks at dependencies often enough, and the castle file's patches.

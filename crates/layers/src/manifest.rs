@@ -10,22 +10,24 @@ use async_trait::async_trait;
 use castle_artefact::ManifestSource;
 use castle_engine::{Acted, Context, Key, Step};
 use castle_kubernetes::judge::judge;
-use castle_kubernetes::manifest::parse;
-use castle_kubernetes::rank::{LAST, rank, sort};
-use castle_kubernetes::{Kubernetes, Mark, Mode, Object, ObjectId, Place, Survey, mark};
+use castle_kubernetes::manifest::{parse, parse_all};
+use castle_kubernetes::rank::sort;
+use castle_kubernetes::scope::is_built_in;
+use castle_kubernetes::{Claim, Mark, Object, ObjectId, Place, Survey, mark};
 use castle_model::spec::ExtraLayer;
-use castle_model::{Change, Class, Failure, Observed, Spec, Verb, Verdict};
-use castle_platforms::cluster::{Cluster, Objects, observed};
-use futures::future::try_join_all;
+use castle_model::{Change, Class, Failure, Finding, Observed, Spec, Verb, Verdict};
+use castle_platforms::cluster::{Cluster, Objects, few, observed};
 use serde_json::Value;
 
 use crate::objects::held_up;
 use crate::overlay::{Adjustment, adjust};
 
+mod apply;
+mod form;
+pub(crate) mod ledger;
+
 /// The objects of a set, kept for the rest of the run.
 const WANTED: Key<Wanted> = Key::new("manifest/objects");
-/// How many objects of one rank are on their way at a time.
-const AT_ONCE: usize = 16;
 /// Kinds that are ready by being there: nothing of them is waited for.
 const SILENT: &[&str] = &[
     "ClusterRole",
@@ -43,6 +45,11 @@ const SILENT: &[&str] = &[
     "ServiceAccount",
     "StorageClass",
 ];
+
+/// How many claims of others are told at a time.
+const CLAIMS_TOLD: usize = 3;
+/// What to do about what others own too.
+const WAY_OUT: &str = "One of the two has to let go: leave the layer out (`enabled = false`), leave it to Flux (`owner = \"flux\"`), or remove the objects there";
 
 /// Where the objects come from.
 pub(crate) enum Source {
@@ -121,20 +128,24 @@ impl ManifestStep {
                 objects.extend(parse(&release.url, &text).map_err(refuse)?);
             }
             Source::Files(layer) => {
-                for (file, text) in &layer.manifests {
-                    objects.extend(parse(file, text).map_err(refuse)?);
-                }
+                let mut texts: Vec<(&str, &str)> = layer
+                    .manifests
+                    .iter()
+                    .map(|(file, text)| (file.as_str(), text.as_str()))
+                    .collect();
+                let fetched;
                 if let Some(wanted) = &layer.url {
                     let Cluster { world, spec, .. } = &*self.cluster;
                     let manifest = castle_artefact::read_url(world, spec, wanted)
                         .await
                         .map_err(|error| error.failure(&what))?;
-                    let text = String::from_utf8_lossy(&manifest.bytes);
-                    objects.extend(parse(&wanted.url, &text).map_err(refuse)?);
+                    fetched = String::from_utf8_lossy(&manifest.bytes).into_owned();
+                    texts.push((&wanted.url, &fetched));
                 }
+                objects.extend(parse_all(texts).map_err(refuse)?);
             }
         }
-        let mut values: Vec<Value> = objects.into_iter().map(Object::into_value).collect();
+        let mut values: Vec<Value> = objects.into_iter().map(form::settled).collect();
         adjust(&self.name(), &(self.overlay)(&self.cluster.spec), &mut values)?;
         Ok(values)
     }
@@ -148,58 +159,6 @@ impl ManifestStep {
 
     fn proof(&self, wanted: &[Object], judged: usize) -> String {
         format!("{}: {} objects applied, {judged} of them ready", self.name(), wanted.len())
-    }
-
-    /// Applies what is not there as wanted, rank by rank.
-    async fn apply(
-        &self,
-        cx: &Context,
-        client: &Kubernetes,
-        wanted: &[Object],
-        survey: &Survey,
-    ) -> Result<(), Failure> {
-        let lacking: BTreeSet<&ObjectId> = survey.absent.iter().chain(&survey.differing).collect();
-        let ranks: BTreeSet<usize> = wanted.iter().map(rank).collect();
-        for current in ranks {
-            let batch: Vec<&Object> = wanted
-                .iter()
-                .filter(|object| rank(object) == current && lacking.contains(&object.id()))
-                .collect();
-            if current == LAST && !batch.is_empty() {
-                self.definitions_established(cx, wanted).await?;
-            }
-            for part in batch.chunks(AT_ONCE) {
-                try_join_all(part.iter().map(|object| client.apply(object, Mode::Real))).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Objects of new kinds come after their definitions are established.
-    async fn definitions_established(
-        &self,
-        cx: &Context,
-        wanted: &[Object],
-    ) -> Result<(), Failure> {
-        let ids: Vec<ObjectId> = wanted
-            .iter()
-            .filter(|o| o.kind() == "CustomResourceDefinition")
-            .map(Object::id)
-            .collect();
-        let Some(first) = ids.first() else { return Ok(()) };
-        let place =
-            Place::everywhere(&first.api_version, &first.kind).only(selector(&self.cluster));
-        self.cluster
-            .settled(cx, "definitions to be established", vec![place], |there| {
-                let missing = ids.iter().find(|id| !there.contains_key(*id));
-                match missing {
-                    Some(id) => Verdict::Waiting(format!("{id} is not there yet")),
-                    None => held_up(ids.iter().filter_map(|id| there.get(id)))
-                        .unwrap_or_else(|| Verdict::Ready(String::new())),
-                }
-            })
-            .await
-            .map(|_| ())
     }
 
     /// Where everything is that has to become ready.
@@ -222,10 +181,11 @@ impl ManifestStep {
             places.remove(&labelled);
             places.insert(Place { selector: String::new(), ..labelled });
         }
-        for (namespace, service) in hook_services(wanted) {
-            let label = format!("kubernetes.io/service-name={service}");
+        // One watch for all services of a namespace.
+        for (namespace, _) in hook_services(wanted) {
             places.insert(
-                Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace).only(label),
+                Place::within("discovery.k8s.io/v1", "EndpointSlice", &namespace)
+                    .only("kubernetes.io/service-name"),
             );
         }
         places.into_iter().collect()
@@ -238,8 +198,20 @@ impl Step for ManifestStep {
         let client = self.cluster.client(cx)?;
         let wanted = self.wanted(cx).await?;
         let survey = client.survey(&wanted.mark, &wanted.objects).await?;
+        if !survey.foreign.is_empty() {
+            return Ok(Observed::Foreign { owner: claimed(&survey.foreign) });
+        }
+        self.check_places(&client, &wanted.objects).await?;
+        let ledger = ledger::Ledger::read(&client, &wanted.mark).await?;
+        let stale = ledger.stale(&client, &wanted.mark, &wanted.objects).await?;
+        if !stale.is_empty() {
+            return Ok(Observed::stale(going(&survey, &stale)));
+        }
         if let Some(observed) = lacking(&survey) {
             return Ok(observed);
+        }
+        if !ledger.holds(&wanted.objects) {
+            return Ok(Observed::wrong("its list of objects in the cluster is not complete"));
         }
         let mut made = Vec::new();
         for id in self.made() {
@@ -258,8 +230,14 @@ impl Step for ManifestStep {
         let wanted = self.wanted(cx).await?;
         let survey = client.survey(&wanted.mark, &wanted.objects).await?;
         refuse_foreign(&survey)?;
+        self.check_places(&client, &wanted.objects).await?;
+        let mut ledger = ledger::Ledger::read(&client, &wanted.mark).await?;
+        let listed = ledger.add(&client, &wanted.mark, &wanted.objects).await?;
         self.apply(cx, &client, &wanted.objects, &survey).await?;
-        Ok(Acted::of(change(&survey)))
+        Ok(Acted::of(match change(&survey) {
+            Change::Unchanged if listed => Change::Updated,
+            change => change,
+        }))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
@@ -274,7 +252,15 @@ impl Step for ManifestStep {
             Verdict::Failed(failure) => Verdict::Failed(failure),
         };
         let what = format!("{} to be ready", self.name());
-        self.cluster.settled(cx, &what, self.places(objects), judge).await
+        let proof = self.cluster.settled(cx, &what, self.places(objects), judge).await?;
+        // Only what is proven may take the place of what was there before.
+        let client = self.cluster.client(cx)?;
+        let ledger = ledger::Ledger::read(&client, &wanted.mark).await?;
+        let removed = ledger.prune(cx, &client, &wanted.mark, objects).await?;
+        Ok(match removed {
+            0 => proof,
+            removed => format!("{proof}, {removed} that are no longer wanted removed"),
+        })
     }
 }
 
@@ -285,8 +271,8 @@ pub(crate) fn selector(cluster: &Cluster) -> String {
 
 /// What a survey says where not everything is there as wanted.
 pub(crate) fn lacking(survey: &Survey) -> Option<Observed> {
-    if let Some((id, owner)) = survey.foreign.first() {
-        return Some(Observed::Foreign { owner: format!("{id} belongs to {owner}") });
+    if !survey.foreign.is_empty() {
+        return Some(Observed::Foreign { owner: claimed(&survey.foreign) });
     }
     if survey.is_complete() {
         return None;
@@ -294,13 +280,45 @@ pub(crate) fn lacking(survey: &Survey) -> Option<Observed> {
     if survey.is_absent() {
         return Some(Observed::Absent);
     }
-    let first = survey.absent.iter().chain(&survey.differing).next();
-    let first = first.map(ToString::to_string).unwrap_or_default();
-    Some(Observed::wrong(format!(
-        "{} missing, {} to change, the first: {first}",
-        survey.absent.len(),
-        survey.differing.len()
-    )))
+    Some(Observed::wrong(differences(survey)))
+}
+
+/// What is missing and what differs, in words.
+fn differences(survey: &Survey) -> String {
+    let mut parts = Vec::new();
+    if !survey.absent.is_empty() {
+        let names: Vec<String> = survey.absent.iter().map(ToString::to_string).collect();
+        parts.push(format!("{} missing ({})", names.len(), few(&names)));
+    }
+    if let Some((id, why)) = survey.differing.first() {
+        let others = match survey.differing.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        parts.push(format!("{} to change ({id}: {why}{others})", survey.differing.len()));
+    }
+    parts.join(", ")
+}
+
+/// What goes, beside what changes, in words.
+fn going(survey: &Survey, stale: &[Object]) -> String {
+    let names: Vec<String> = stale.iter().map(|object| object.id().to_string()).collect();
+    let going = format!("{} no longer wanted and to be removed ({})", names.len(), few(&names));
+    match differences(survey) {
+        same if same.is_empty() => going,
+        differences => format!("{going}, {differences}"),
+    }
+}
+
+/// Whose the objects are that are not ours alone, and the way out: the first few, and how many more.
+fn claimed(foreign: &[(ObjectId, Claim)]) -> String {
+    let told: Vec<String> =
+        foreign.iter().take(CLAIMS_TOLD).map(|(id, claim)| format!("{id} ({claim})")).collect();
+    let more = match foreign.len().saturating_sub(CLAIMS_TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}. {WAY_OUT}", told.join("; "))
 }
 
 /// What an act on a survey did.
@@ -314,22 +332,26 @@ pub(crate) fn change(survey: &Survey) -> Change {
     }
 }
 
-/// Stops before the first write where something is not ours.
+/// Stops before the first write where something is not ours, and names all of it.
 pub(crate) fn refuse_foreign(survey: &Survey) -> Result<(), Failure> {
-    match survey.foreign.first() {
-        None => Ok(()),
-        Some((id, owner)) => Err(Failure::new(
-            Class::Conflict,
-            format!("apply {id}"),
-            format!("it belongs to {owner}"),
-        )
-        .hint("remove it there, or switch this layer off in the castle file (`enabled = false`)")),
+    let foreign = &survey.foreign;
+    if foreign.is_empty() {
+        return Ok(());
     }
+    let findings = foreign.iter().map(|(id, claim)| {
+        Finding::new(id.to_string(), format!("belongs to {claim}"), "leave it to one of the two")
+    });
+    Err(Failure::new(
+        Class::Conflict,
+        format!("apply {}", foreign[0].0),
+        format!("{} of the objects are not ours alone: {}", foreign.len(), claimed(foreign)),
+    )
+    .findings(findings.collect())
+    .hint(WAY_OUT))
 }
 
 fn is_silent(object: &Object) -> bool {
-    let built_in = !object.group().contains('.') || object.group().ends_with(".k8s.io");
-    built_in && SILENT.contains(&object.kind())
+    is_built_in(object) && SILENT.contains(&object.kind())
         || (object.kind() == "Service" && object.text("/spec/type") != Some("LoadBalancer"))
 }
 

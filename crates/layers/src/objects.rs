@@ -50,7 +50,7 @@ pub(crate) async fn apply_tried(
 }
 
 fn is_lacking(survey: &Survey, object: &Object) -> bool {
-    survey.absent.iter().chain(&survey.differing).any(|id| *id == object.id())
+    survey.lacking().any(|id| *id == object.id())
 }
 
 /// What keeps some objects from being ready, on one line; none if all are.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   secrets/read ─▶ platform/inventory ─▶ platform/preflight ─▶ secrets/escrow ─▶ every machine
+//!         └─▶ gitops/repository ──────────────────────────────────────┘
 //! ```
 
 use std::sync::{Arc, OnceLock};
@@ -9,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use castle_engine::Graph;
 use castle_model::spec::EscrowAfterDown;
 use castle_model::{Failure, Spec, StepDecl};
-use castle_platforms::ids::{secrets_escrow, secrets_read};
+use castle_platforms::ids::{repository, secrets_escrow, secrets_read};
 use castle_platforms::proxmox::{inventory_id, preflight_id};
 use castle_wire::World;
 
@@ -34,12 +35,15 @@ use source::{Access, Sources};
 /// Declares the steps of this layer.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
+    // No machine is made before its castle is known to have a repository to be handed over to.
+    let repository = spec.gitops.enabled.then(repository);
     let escrow = StepDecl::new(
         secrets_escrow(),
         format!("Talos secrets in {}", castle_platforms::escrow::words(spec)),
         "escrow",
     )
     .needs([inventory_id(), preflight_id()])
+    .needs(repository)
     .weight(500);
     vec![
         StepDecl::new(secrets_read(), format!("secrets from {}", words(spec)), "read")

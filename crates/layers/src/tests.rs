@@ -25,8 +25,10 @@ use crate::secrets::source::Access;
 use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
+mod handover;
 mod machines;
 mod owners;
+mod sets;
 mod ways;
 
 /// A rehearsal with journals in memory.
@@ -260,23 +262,6 @@ fn nodes_without_iscsi_are_named_by_the_storage_layer_alone() {
         failures[0],
         "storage/longhorn: worker-01 runs without the extensions iscsi-tools (it has qemu-guest-agent, schematic, util-linux-tools)"
     );
-}
-
-#[test]
-fn a_branch_that_is_not_there_is_said_in_the_repositorys_words() {
-    let runtime = runtime().unwrap();
-    runtime.block_on(async {
-        let mut rehearsal = Rehearsal::open(sized(1, 1), 2);
-        // The repository was there before; only then the castle file names another branch.
-        let mut spec = (*rehearsal.spec).clone();
-        spec.gitops.branch = "nowhere".into();
-        rehearsal.spec = Arc::new(spec);
-        let report = rehearsal.up().await;
-        let failed: Vec<&str> = report.failures.keys().map(StepId::as_str).collect();
-        assert_eq!(failed, ["gitops/source"], "{:#?}", report.failures);
-        let blocked: Vec<&str> = report.not_run.keys().map(StepId::as_str).collect();
-        assert_eq!(blocked, ["gitops/convergence", "gitops/handover"]);
-    });
 }
 
 /// A step whose gate is run twice, as after a transient failure, and which is killed before its probe is gone.

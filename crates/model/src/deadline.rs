@@ -49,6 +49,12 @@ pub const TABLE: &[Entry] = &[
     entry("pool", "networking", 120, "the address pool is accepted and read back"),
     entry("longhorn", "storage", 600, "Longhorn's managers and CSI drivers run"),
     entry("volume", "storage", 300, "a probe volume binds"),
+    entry(
+        "repository",
+        "gitops",
+        60,
+        "the repository is read and looked into, before anything is built",
+    ),
     entry("flux", "gitops", 300, "Flux' controllers run"),
     entry("source", "gitops", 180, "Flux has fetched the head of the branch"),
     entry("handover", "gitops", 180, "the root Kustomization is applied at what its source holds"),

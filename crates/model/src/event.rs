@@ -152,6 +152,13 @@ pub enum EventKind {
         /// The repository, branch, path and revision.
         source: String,
     },
+    /// Something that the castle file names as a milestone is ready.
+    Milestone {
+        /// The Kustomization.
+        name: String,
+        /// The revision that it is ready at.
+        revision: String,
+    },
     /// Something a person should know.
     Notice {
         /// The step that says it, if one does.

@@ -19,11 +19,11 @@ const TOLD: usize = 2;
 pub type Objects = BTreeMap<ObjectId, Object>;
 
 /// Somebody who looks closer when a wait takes long, beside the watch that it goes by.
-pub(crate) struct Closer<'a> {
+pub struct Closer<'a> {
     /// When the next look is due.
-    pub(crate) due: &'a (dyn Fn() -> Instant + Send + Sync),
+    pub due: &'a (dyn Fn() -> Instant + Send + Sync),
     /// Looks, and makes the next one due later.
-    pub(crate) look: &'a (dyn Fn() -> BoxFuture<'a, ()> + Send + Sync),
+    pub look: &'a (dyn Fn() -> BoxFuture<'a, ()> + Send + Sync),
 }
 
 /// The cluster of a castle file.
@@ -103,7 +103,10 @@ impl Cluster {
     }
 
     /// Follows some places as [`Cluster::settled`] does, and has somebody look closer when it takes long.
-    pub(crate) async fn settled_by<T: Send>(
+    ///
+    /// # Errors
+    /// As [`Cluster::settled`].
+    pub async fn settled_by<T: Send>(
         &self,
         cx: &Context,
         what: &str,

@@ -15,6 +15,12 @@ pub fn secrets_escrow() -> StepId {
     StepId::new("secrets", "escrow")
 }
 
+/// Reads the GitOps repository before anything is built. Declared by the gitops layer.
+#[must_use]
+pub fn repository() -> StepId {
+    StepId::new("gitops", "repository")
+}
+
 /// Gives one machine its configuration.
 #[must_use]
 pub fn config(node: &NodeSpec) -> StepId {

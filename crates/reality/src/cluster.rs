@@ -258,6 +258,8 @@ fn with_server(server: &Real, folder: &Path) -> Command {
         "--secure-port=6443",
         "--endpoint-reconciler-type=none",
         "--authorization-mode=RBAC",
+        // As Talos does: what is privileged is PodSecurity's business.
+        "--allow-privileged=true",
         "--service-cluster-ip-range=10.96.0.0/12",
         "--service-account-issuer=https://kubernetes.default.svc",
         // Webhooks are found by their EndpointSlices: nobody here plays kube-proxy.

@@ -24,10 +24,14 @@ mod definitions;
 mod documents;
 #[path = "real/flux.rs"]
 mod flux;
+#[path = "real/git.rs"]
+mod git;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
 #[path = "real/metallb.rs"]
 mod metallb;
+#[path = "real/ownership.rs"]
+mod ownership;
 #[path = "real/patches.rs"]
 mod patches;
 #[path = "real/proxmoxer.rs"]

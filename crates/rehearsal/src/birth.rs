@@ -108,7 +108,6 @@ impl Birth {
                 secrets,
             },
             sources: SourcesBirth {
-                seed,
                 url: spec.gitops.url.clone(),
                 branch: spec.gitops.branch.clone(),
                 path: spec.gitops.path.clone(),

@@ -9,7 +9,9 @@ mod balancer;
 mod birth;
 mod complete;
 mod custom;
+mod defaults;
 mod delete;
+mod discovery;
 mod events;
 mod fields;
 mod flux;
@@ -44,6 +46,7 @@ use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use flux::FluxTrouble;
 pub use trouble::KubernetesTrouble;
 pub use watch::WatchCursor;
 
@@ -107,6 +110,8 @@ enum Work {
     PodStopped { key: String, uid: String },
     /// The namespace controller looks whether a namespace is empty.
     NamespaceGone { name: String },
+    /// A short watch has lasted as long as it may.
+    WatchEnds,
     /// Time for bookmarks.
     Tick,
 }
@@ -128,6 +133,8 @@ pub struct Kubernetes {
     plans: BTreeMap<String, u64>,
     /// Counts plans and addresses.
     counter: u64,
+    /// Kustomizations that do not hear when what they depend on becomes ready.
+    deaf: BTreeSet<String>,
     pulls: Pulls,
     troubles: Troubles,
 }
@@ -148,6 +155,7 @@ impl Kubernetes {
                     cluster: Some(cluster.clone()),
                     era: self.era + 1,
                     now: turn.now,
+                    deaf: std::mem::take(&mut self.deaf),
                     pulls: std::mem::take(&mut self.pulls),
                     troubles: std::mem::take(&mut self.troubles),
                     ..Self::default()
@@ -164,14 +172,21 @@ impl Kubernetes {
                     ..Self::default()
                 };
             }
-            Signal::NodeJoined { cluster, name, address, control_plane, data_disk, extensions }
-                if self.is(cluster) =>
-            {
+            Signal::NodeJoined {
+                cluster,
+                name,
+                address,
+                control_plane,
+                data_disk,
+                extensions,
+                version,
+            } if self.is(cluster) => {
                 let facts = NodeFacts {
                     address: *address,
                     control_plane: *control_plane,
                     data_disk: *data_disk,
                     extensions: extensions.clone(),
+                    version: version.clone(),
                     joined: 0,
                     network: false,
                 };
@@ -224,7 +239,7 @@ impl Kubernetes {
                 self.plans.remove(&key);
                 self.reconcile(turn, &key, neighbours);
             }
-            Work::Reconcile { .. } => {}
+            Work::Reconcile { .. } | Work::WatchEnds => {}
             Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
             Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
             Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
@@ -233,7 +248,7 @@ impl Kubernetes {
             Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
             Work::Authority { namespace, service } => self.authority(&namespace, &service),
             Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
-            Work::LonghornDisk { node } => self.longhorn_disk(&node),
+            Work::LonghornDisk { node } => self.longhorn_disk(turn, &node),
             Work::LonghornDrivers => self.longhorn_drivers(turn),
             Work::Ownerless { uid } => self.ownerless(turn, &uid),
             Work::Foreground { key, uid } => self.foreground(turn, &key, &uid),
@@ -285,6 +300,7 @@ impl Kubernetes {
             ("external-secrets.io", "externalsecrets") => self.sync_secret(turn, key, neighbours),
             ("source.toolkit.fluxcd.io", "gitrepositories") => self.fetch(turn, key, neighbours),
             ("kustomize.toolkit.fluxcd.io", "kustomizations") => self.build(turn, key, neighbours),
+            ("helm.toolkit.fluxcd.io", "helmreleases") => self.install(key),
             _ => {}
         }
     }
@@ -300,6 +316,7 @@ impl Kubernetes {
             ("external-secrets.io", "externalsecrets") => (1_000, 2_000, 6_000),
             ("source.toolkit.fluxcd.io", "gitrepositories") => (1_000, 2_000, 5_000),
             ("kustomize.toolkit.fluxcd.io", "kustomizations") => (2_000, 5_000, 15_000),
+            ("helm.toolkit.fluxcd.io", "helmreleases") => (4_000, 9_000, 20_000),
             ("metallb.io", "ipaddresspools" | "l2advertisements") => {
                 for service in self.store.keys("", "services") {
                     self.plan(turn, &service, (300, 600, 1_500));
@@ -341,6 +358,10 @@ impl Kubernetes {
         self.store.change(key, |definition| {
             let names = definition["spec"]["names"].clone();
             definition["status"]["acceptedNames"] = names;
+            let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
+            let stored: Vec<Value> =
+                stored.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).collect();
+            definition["status"]["storedVersions"] = stored.into();
             set_condition(
                 definition,
                 "NamesAccepted",
@@ -372,6 +393,8 @@ fn set_condition(
 ) {
     let status = if holds { "True" } else { "False" };
     let generation = object["metadata"]["generation"].clone();
+    // Flux says which generation a condition is of; most others do not.
+    let flux = object["apiVersion"].as_str().is_some_and(|v| v.contains("toolkit.fluxcd.io"));
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);
     }
@@ -383,7 +406,7 @@ fn set_condition(
     let mut condition = json!({
         "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
     });
-    if !generation.is_null() {
+    if flux && !generation.is_null() {
         condition["observedGeneration"] = generation;
     }
     match conditions.iter_mut().find(|c| c["type"] == kind) {

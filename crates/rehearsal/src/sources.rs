@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::birth::dice_for;
-use crate::turn::{Declared, HttpBody, HttpCall, HttpReply};
+use crate::turn::{HttpBody, HttpCall, HttpReply};
 
 pub mod factory;
 pub mod file;
@@ -14,7 +13,7 @@ pub mod git;
 pub mod manifest;
 
 use factory::Schematic;
-use git::Repository;
+use git::{GitTrouble, Repository};
 
 /// Where schematics are registered.
 pub const FACTORY_HOST: &str = "factory.talos.dev";
@@ -25,8 +24,6 @@ pub const MANIFEST_HOSTS: [&str; 2] = ["github.com", "raw.githubusercontent.com"
 /// The repository that a castle file names.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourcesBirth {
-    /// Where the commit comes from.
-    pub seed: u64,
     /// The repository, https.
     pub url: String,
     /// The branch.
@@ -46,6 +43,8 @@ pub struct Sources {
     schematics: BTreeMap<String, Schematic>,
     /// Repositories by [`git::key`].
     repositories: BTreeMap<String, Repository>,
+    /// Whether the Git host answers nobody.
+    away: bool,
     /// Addresses of manifests that are invented, by host and path.
     invented: BTreeMap<String, String>,
     /// What goes wrong with files.
@@ -65,17 +64,31 @@ impl Sources {
 
     /// Adds the repository, branch or folder of a castle file where it is missing.
     pub fn ensure(&mut self, birth: &SourcesBirth) {
-        let key = git::key(&birth.url);
-        let repository = self.repositories.entry(key.clone()).or_default();
+        let repository = self.repositories.entry(git::key(&birth.url)).or_default();
         repository.token.clone_from(&birth.token);
-        repository.branches.entry(birth.branch.clone()).or_insert_with(|| {
-            let mut commit = [0; 20];
-            dice_for(birth.seed, &format!("git {key} {}", birth.branch)).fill(&mut commit);
-            hex::encode(commit)
-        });
-        repository.folders.insert(git::folder(&birth.path), git::declared());
+        repository.ensure(&birth.branch, &birth.path);
         let places = birth.manifests.iter().map(|url| (manifest::place(url), url.clone()));
         self.invented.extend(places);
+    }
+
+    /// Lets something happen at the Git host.
+    pub fn git_suffers(&mut self, trouble: &GitTrouble) {
+        match trouble {
+            GitTrouble::Away(away) => self.away = *away,
+            GitTrouble::Push { url, branch, files } => {
+                self.repositories.entry(git::key(url)).or_default().push(branch, files, "push");
+            }
+            GitTrouble::Unbranch { url, branch } => {
+                if let Some(repository) = self.repositories.get_mut(&git::key(url)) {
+                    repository.unbranch(branch);
+                }
+            }
+            GitTrouble::Token { url, token } => {
+                if let Some(repository) = self.repositories.get_mut(&git::key(url)) {
+                    repository.token = Some(token.clone());
+                }
+            }
+        }
     }
 
     /// Answers a request.
@@ -101,6 +114,7 @@ impl Sources {
             Some(url) if matches!(call.method.as_str(), "GET" | "HEAD") => {
                 self.file(call, manifest::invented(url))
             }
+            _ if self.away => text_reply(503, "text/plain", "Service Unavailable"),
             _ => git::call(&self.repositories, call),
         }
     }
@@ -127,13 +141,18 @@ impl Sources {
         branch: &str,
         credentials: Option<(&str, &str)>,
     ) -> Result<String, String> {
+        if self.away {
+            return Err(format!(
+                "failed to checkout and determine revision: unable to list remote for '{url}': 503 Service Unavailable"
+            ));
+        }
         git::head(&self.repositories, url, branch, credentials)
     }
 
-    /// The Kustomizations that a folder of a repository declares.
+    /// The files of a commit, by their paths.
     #[must_use]
-    pub fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>> {
-        self.repositories.get(&git::key(url))?.folder(path)
+    pub fn git_files(&self, url: &str, commit: &str) -> Option<&BTreeMap<String, String>> {
+        self.repositories.get(&git::key(url))?.files(commit)
     }
 
     /// The registered schematic ids.

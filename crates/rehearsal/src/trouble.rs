@@ -5,9 +5,10 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
-pub use crate::kubernetes::KubernetesTrouble;
+pub use crate::kubernetes::{FluxTrouble, KubernetesTrouble};
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub use crate::sources::file::{Download, SourcesTrouble};
+pub use crate::sources::git::GitTrouble;
 pub use crate::talos::TalosTrouble;
 
 /// Something that goes wrong, by the part that suffers it.
@@ -20,10 +21,26 @@ pub enum Trouble {
     Talos(TalosTrouble),
     /// With Infisical, or in front of it.
     Infisical(InfisicalTrouble),
+    /// At the Git host, or in a repository by others who push to it.
+    Git(GitTrouble),
+    /// With Flux.
+    Flux(FluxTrouble),
     /// With downloads.
     Sources(SourcesTrouble),
     /// In the cluster.
     Kubernetes(KubernetesTrouble),
+}
+
+impl From<GitTrouble> for Trouble {
+    fn from(trouble: GitTrouble) -> Self {
+        Self::Git(trouble)
+    }
+}
+
+impl From<FluxTrouble> for Trouble {
+    fn from(trouble: FluxTrouble) -> Self {
+        Self::Flux(trouble)
+    }
 }
 
 impl From<KubernetesTrouble> for Trouble {

@@ -1,5 +1,6 @@
 //! What every emulated server shares: the turn it acts in, the calls it answers, the effects it leaves due.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::net::Ipv4Addr;
@@ -142,6 +143,8 @@ pub enum Signal {
         data_disk: bool,
         /// System extensions in its image.
         extensions: Vec<String>,
+        /// The version of Kubernetes that its config asks for, such as `v1.36.3`.
+        version: String,
     },
     /// A node is Ready, or not any more.
     NodeReady {
@@ -320,8 +323,8 @@ pub trait Neighbours {
         credentials: Option<(&str, &str)>,
     ) -> Result<String, String>;
 
-    /// The Kustomizations that the folder of a repository declares; none if there is no such folder.
-    fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>>;
+    /// The files of a commit, by their paths; none if there is no such commit.
+    fn git_files(&self, url: &str, commit: &str) -> Option<&BTreeMap<String, String>>;
 }
 
 /// Which secret, and who asks.
@@ -343,15 +346,4 @@ pub struct SecretQuery<'a> {
     pub path: &'a str,
     /// The key.
     pub key: &'a str,
-}
-
-/// A Kustomization that a repository declares.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Declared {
-    /// Its name, in the namespace `flux-system`.
-    pub name: String,
-    /// The folder it applies.
-    pub path: String,
-    /// Kustomizations that must be Ready before.
-    pub depends_on: Vec<String>,
 }

@@ -14,11 +14,11 @@ use crate::sources::Sources;
 use crate::talos::{self, Talos};
 use crate::trouble::Trouble;
 use crate::turn::{
-    Declared, Dice, Effect, HttpCall, HttpReply, Neighbours, SecretQuery, Server, Signal, Turn,
+    Dice, Effect, HttpCall, HttpReply, Neighbours, SecretQuery, Server, Signal, Turn,
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -234,6 +234,14 @@ impl Datacenter {
                 self.infisical.suffer(trouble);
                 (Applied::Done, true, false, false)
             }
+            Input::Trouble(Trouble::Git(trouble)) => {
+                self.sources.git_suffers(trouble);
+                (Applied::Done, true, false, false)
+            }
+            Input::Trouble(Trouble::Flux(trouble)) => {
+                self.kubernetes.flux_suffers(trouble);
+                (Applied::Done, true, false, false)
+            }
             Input::Trouble(Trouble::Sources(trouble)) => {
                 self.sources.suffer(trouble);
                 (Applied::Done, true, false, false)
@@ -349,8 +357,8 @@ impl Neighbours for Outside<'_> {
         self.sources.git_head(url, branch, credentials)
     }
 
-    fn kustomizations(&self, url: &str, path: &str) -> Option<Vec<Declared>> {
-        self.sources.kustomizations(url, path)
+    fn git_files(&self, url: &str, commit: &str) -> Option<&BTreeMap<String, String>> {
+        self.sources.git_files(url, commit)
     }
 }
 

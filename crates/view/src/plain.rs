@@ -73,6 +73,14 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
             let text = format!("handover: Flux owns what the cluster hosts, from {source}");
             Some(sheet.run(&text, Some(Tone::Title)))
         }
+        EventKind::Milestone { name, revision } => {
+            let since = progress.started.map_or(0, |start| event.at.since(start));
+            let text = format!(
+                "milestone: {name} is ready at {revision}, {} after the start",
+                length(since)
+            );
+            Some(sheet.run(&text, Some(Tone::Good)))
+        }
         EventKind::Notice { step: Some(step), text } => {
             Some(sheet.step(step, "i", text, Some(Tone::Wait)))
         }

@@ -129,6 +129,8 @@ pub struct Progress {
     pub layers: Vec<LayerName>,
     /// What Flux took over, once it has.
     pub handover: Option<String>,
+    /// Milestones that were reached, with the milliseconds since the start.
+    pub milestones: Vec<(String, u64)>,
     /// What a person should know.
     pub notices: Vec<String>,
     /// How it ended.
@@ -168,6 +170,10 @@ impl Progress {
                 self.started = Some(event.at);
             }
             EventKind::Handover { source } => self.handover = Some(source.clone()),
+            EventKind::Milestone { name, .. } => {
+                let since = self.started.map_or(0, |start| event.at.since(start));
+                self.milestones.push((name.clone(), since));
+            }
             EventKind::Notice { text, .. } => self.notices.push(text.clone()),
             EventKind::RunEnded { outcome, took_ms, .. } => {
                 self.outcome = Some(*outcome);

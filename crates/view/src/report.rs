@@ -29,6 +29,11 @@ pub fn end(progress: &Progress, decls: &[&StepDecl], go_on: Option<&str>, style:
         let text = format!("Flux owns what the cluster hosts, from {source}; castle only observes");
         parts.push(style.hang("handover: ", &text, None) + "\n");
     }
+    if !progress.milestones.is_empty() {
+        let told = |(name, since): &(String, u64)| format!("{name} after {}", length(*since));
+        let text = progress.milestones.iter().map(told).collect::<Vec<_>>().join(", ");
+        parts.push(style.hang("milestones: ", &text, None) + "\n");
+    }
     if let Some(command) = go_on {
         parts.push(format!("to go on: {command}\n"));
     }

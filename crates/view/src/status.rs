@@ -193,13 +193,18 @@ fn trouble(decl: &StepDecl, known: Option<&Known>, now: Moment, style: Style) ->
             let text = format!("{}: {verb} {}, begun {ago} ago{task}", decl.id, decl.title);
             format!("\n{}\n", style.hang("open: ", &text, Some(Tone::Wait)))
         }
+        // What Flux builds is not castle's, so its layer alone does not tell how it stood.
+        Some(Known::Done { proof, at, .. }) if decl.id == StepId::new("gitops", "convergence") => {
+            let text = format!("{proof}, {} ago", length(now.since(*at)));
+            format!("\n{}\n", style.hang("units: ", &text, None))
+        }
         Some(Known::Done { .. } | Known::Undone { .. }) | None => String::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use castle_model::Class;
+    use castle_model::{Class, Finding};
 
     use super::*;
     use crate::example::{START, decls};
@@ -252,6 +257,43 @@ mod tests {
         secrets      1/1     0  stands
         platform     4/4     0  stands
         gitops       1/1     0  stands
+        ");
+    }
+
+    #[test]
+    fn units_are_told_ready_or_not() {
+        let decls = [StepDecl::new(StepId::new("gitops", "convergence"), "what Flux builds", "")];
+        let at = Moment(START + 3_000_000);
+        let say = |known: Known| {
+            let mut standing = standing();
+            standing.steps.insert(StepId::new("gitops", "convergence"), known);
+            let text = text(&standing, &decls, Moment(START + 3_600_000), Style::default());
+            text.lines().skip(5).map(|line| format!("{line}\n")).collect::<String>()
+        };
+        let proof = "7 Kustomizations ready at main@sha1:3f2a91c; milestones: apps-static reached";
+        let (change, proof) = (Change::Unchanged, proof.to_owned());
+        insta::assert_snapshot!(say(Known::Done { change, proof, at }), @"
+        units: 7 Kustomizations ready at main@sha1:3f2a91c; milestones: apps-static
+               reached, 10:00 ago
+        ");
+        let cause = "is not ready: BuildFailed: no such file";
+        let failure =
+            Failure::new(Class::Transient, "wait for every Kustomization", "not so after 15:00")
+                .evidence("2 of 7 are not ready")
+                .findings(vec![
+                    Finding::new("Kustomization flux-system/configs", cause, "correct it"),
+                    Finding::new("Kustomization flux-system/apps", "waits for configs", "nothing"),
+                ]);
+        insta::assert_snapshot!(say(Known::Failed { failure, at }), @"
+        failed: gitops/convergence, 10:00 ago (transient)
+          what      wait for every Kustomization
+          why       not so after 15:00
+          finding   Kustomization flux-system/configs: is not ready: BuildFailed: no
+                    such file
+                    correct it
+          finding   Kustomization flux-system/apps: waits for configs
+                    nothing
+          last seen 2 of 7 are not ready
         ");
     }
 

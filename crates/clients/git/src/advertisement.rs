@@ -1,14 +1,13 @@
-//! The list of references that a Git server sends first: pkt-lines, read with limits.
+//! The references of a repository, as a server lists them in either version of the protocol, read with limits.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use crate::packet::{Packet, PacketError, Packets, trimmed};
+
 /// The most references that are read; large repositories have tens of thousands.
 const REFERENCES: usize = 200_000;
-
-/// The longest pkt-line that the protocol knows.
-const LINE: usize = 65_520;
 
 /// Why an answer is not a list of references.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -19,24 +18,74 @@ pub enum AdvertisementError {
     /// The first line does not say what follows.
     #[error("it does not begin with the service's name")]
     Service,
-    /// A line's length cannot be read, or is longer than what follows.
-    #[error("the line at byte {at} has no proper length")]
-    Length {
-        /// Where.
-        at: usize,
-    },
+    /// It is not in lines with their length.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
     /// A line is not a commit and a name.
     #[error("the line at byte {at} is not a reference")]
     Reference {
         /// Where.
         at: usize,
     },
-    /// The list has no end.
-    #[error("it ends in the middle")]
-    Torn,
     /// More references than we read.
     #[error("it lists more than {REFERENCES} references")]
     TooMany,
+}
+
+/// What a server says first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// It speaks version 2, and lists its abilities.
+    Two(Abilities),
+    /// It speaks the first version, and lists its references.
+    Zero(Advertisement, Abilities),
+}
+
+/// What a server can do, as far as we use it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    /// Leaves out large files when asked to.
+    pub(crate) filter: bool,
+    /// Names objects by SHA-256.
+    pub(crate) sha256: bool,
+}
+
+impl Greeting {
+    /// Reads what a server sends for `service=git-upload-pack`.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, AdvertisementError> {
+        let mut packets = Packets::new(bytes);
+        let mut first = packets.next()?;
+        if let Packet::Line(line) = first.1
+            && trimmed(line) == b"# service=git-upload-pack"
+        {
+            if packets.next()?.1 != Packet::Flush {
+                return Err(AdvertisementError::Service);
+            }
+            first = packets.next()?;
+        } else if !matches!(first.1, Packet::Line(line) if trimmed(line) == b"version 2") {
+            return Err(AdvertisementError::Service);
+        }
+        match first.1 {
+            Packet::Line(line) if trimmed(line) == b"version 2" => {
+                abilities(packets).map(Self::Two)
+            }
+            _ => Advertisement::listed(first, &mut packets)
+                .map(|(listed, abilities)| Self::Zero(listed, abilities)),
+        }
+    }
+}
+
+fn abilities(mut packets: Packets<'_>) -> Result<Abilities, AdvertisementError> {
+    let mut found = Abilities::default();
+    while let (_, Packet::Line(line)) = packets.next()? {
+        let text = String::from_utf8_lossy(trimmed(line));
+        match text.split_once('=') {
+            Some(("fetch", can)) => found.filter = can.split(' ').any(|word| word == "filter"),
+            Some(("object-format", format)) => found.sha256 = format == "sha256",
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// The references of a repository.
@@ -46,32 +95,35 @@ pub struct Advertisement {
 }
 
 impl Advertisement {
-    /// Reads what a server sends for `service=git-upload-pack`.
-    ///
-    /// # Errors
-    /// Says where it is not what it should be.
-    pub fn read(bytes: &[u8]) -> Result<Self, AdvertisementError> {
-        let mut lines = Lines { bytes, at: 0 };
-        match lines.next_line()? {
-            (_, Some(line)) if trimmed(line) == b"# service=git-upload-pack" => {}
-            _ => return Err(AdvertisementError::Service),
-        }
-        if lines.next_line()?.1.is_some() {
-            return Err(AdvertisementError::Service);
-        }
+    /// Reads the answer to `ls-refs`.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, AdvertisementError> {
+        let mut packets = Packets::new(bytes);
+        let first = packets.next()?;
+        Self::listed(first, &mut packets).map(|(listed, _)| listed)
+    }
+
+    fn listed(
+        first: (usize, Packet<'_>),
+        packets: &mut Packets<'_>,
+    ) -> Result<(Self, Abilities), AdvertisementError> {
         let mut references = BTreeMap::new();
-        while let (at, Some(line)) = lines.next_line()? {
-            let (commit, name) = reference(line).ok_or(AdvertisementError::Reference { at })?;
+        let mut abilities = Abilities::default();
+        let mut current = first;
+        while let (at, Packet::Line(line)) = current {
+            let (text, can) = split(line).ok_or(AdvertisementError::Reference { at })?;
+            let (commit, name) = reference(text).ok_or(AdvertisementError::Reference { at })?;
+            abilities.sha256 |= commit.len() == 64;
+            abilities.filter |= can.split(' ').any(|word| word == "filter");
             // An empty repository lists its abilities under this name.
-            if name == "capabilities^{}" {
-                continue;
+            if name != "capabilities^{}" {
+                references.insert(name.to_owned(), commit.to_owned());
             }
-            references.insert(name.to_owned(), commit.to_owned());
             if references.len() > REFERENCES {
                 return Err(AdvertisementError::TooMany);
             }
+            current = packets.next()?;
         }
-        Ok(Self { references })
+        Ok((Self { references }, abilities))
     }
 
     /// Whether there is no commit.
@@ -92,44 +144,16 @@ impl Advertisement {
     }
 }
 
-struct Lines<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Lines<'a> {
-    /// The next line with its place; no line is a flush.
-    fn next_line(&mut self) -> Result<(usize, Option<&'a [u8]>), AdvertisementError> {
-        let at = self.at;
-        let wrong = AdvertisementError::Length { at };
-        let head = self.bytes.get(at..at + 4).ok_or(AdvertisementError::Torn)?;
-        let digits = std::str::from_utf8(head).map_err(|_| wrong.clone())?;
-        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(wrong);
-        }
-        let length = usize::from_str_radix(digits, 16).map_err(|_| wrong.clone())?;
-        if length == 0 {
-            self.at += 4;
-            return Ok((at, None));
-        }
-        if !(4..=LINE).contains(&length) {
-            return Err(wrong);
-        }
-        let line = self.bytes.get(at + 4..at + length).ok_or(AdvertisementError::Torn)?;
-        self.at += length;
-        Ok((at, Some(line)))
-    }
-}
-
-fn trimmed(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
-}
-
-/// Commit and name of a line; what the server can do stands behind a NUL in the first one.
-fn reference(line: &[u8]) -> Option<(&str, &str)> {
+/// A line's text, and what the server can do: that stands behind a NUL in the first one.
+fn split(line: &[u8]) -> Option<(&str, &str)> {
     let text = std::str::from_utf8(trimmed(line)).ok()?;
-    let text = text.split('\0').next()?;
-    let (commit, name) = text.split_once(' ')?;
+    Some(text.split_once('\0').unwrap_or((text, "")))
+}
+
+/// Commit and name of a line; version 2 says more behind the name.
+fn reference(text: &str) -> Option<(&str, &str)> {
+    let (commit, rest) = text.split_once(' ')?;
+    let name = rest.split(' ').next()?;
     let proper = matches!(commit.len(), 40 | 64) && commit.bytes().all(|b| b.is_ascii_hexdigit());
     (proper && !name.is_empty()).then_some((commit, name))
 }
@@ -149,6 +173,13 @@ mod tests {
         format!("{}0000{lines}0000", line("# service=git-upload-pack\n")).into_bytes()
     }
 
+    fn zero(bytes: &[u8]) -> Result<Advertisement, AdvertisementError> {
+        match Greeting::read(bytes)? {
+            Greeting::Zero(listed, _) => Ok(listed),
+            Greeting::Two(abilities) => panic!("{abilities:?}"),
+        }
+    }
+
     const ONE: &str = "1111111111111111111111111111111111111111";
     const TWO: &str = "2222222222222222222222222222222222222222";
 
@@ -160,7 +191,7 @@ mod tests {
             &format!("{ONE} refs/heads/main\n"),
             &format!("{TWO} refs/tags/v1\n"),
         ]);
-        let found = Advertisement::read(&bytes).unwrap();
+        let found = zero(&bytes).unwrap();
         assert_eq!(found.branch("main"), Some(ONE));
         assert_eq!(found.branch("dev"), Some(TWO));
         assert_eq!(found.branch("v1"), None);
@@ -168,35 +199,56 @@ mod tests {
     }
 
     #[test]
+    fn the_second_version_lists_what_it_can_do_and_then_its_references() {
+        let words = ["version 2\n", "agent=git/2.47\n", "ls-refs=unborn\n"];
+        let can = ["fetch=shallow wait-for-done filter\n", "object-format=sha1\n"];
+        let greeting = listed(&[&words[..], &can[..]].concat());
+        let filter = Abilities { filter: true, sha256: false };
+        assert_eq!(Greeting::read(&greeting), Ok(Greeting::Two(filter)));
+        let bare: String = words.iter().map(|w| line(w)).collect::<String>() + "0000";
+        assert_eq!(Greeting::read(bare.as_bytes()), Ok(Greeting::Two(Abilities::default())));
+        let answer = format!(
+            "{}{}0000",
+            line(&format!("{ONE} HEAD symref-target:refs/heads/main\n")),
+            line(&format!("{ONE} refs/heads/main\n"))
+        );
+        assert_eq!(Advertisement::read(answer.as_bytes()).unwrap().branch("main"), Some(ONE));
+        assert!(Advertisement::read(b"0000").unwrap().is_empty());
+    }
+
+    #[test]
     fn an_empty_repository_is_not_an_error() {
-        let zero = "0".repeat(40);
-        let bytes = listed(&[&format!("{zero} capabilities^{{}}\0agent=git/2\n")]);
-        assert!(Advertisement::read(&bytes).unwrap().is_empty());
+        let none = "0".repeat(40);
+        let bytes = listed(&[&format!("{none} capabilities^{{}}\0agent=git/2\n")]);
+        assert!(zero(&bytes).unwrap().is_empty());
+        assert!(zero(&listed(&[])).unwrap().is_empty());
     }
 
     #[test]
     fn what_is_not_a_list_is_told() {
-        use AdvertisementError::{Length, Reference, Service, Torn};
+        use AdvertisementError::{Packet, Reference, Service};
+        use PacketError::{Length, Torn};
         let good = listed(&[&format!("{ONE} refs/heads/main\n")]);
         for (bytes, error) in [
-            (b"<html>".to_vec(), Length { at: 0 }),
-            (b"".to_vec(), Torn),
+            (b"<html>".to_vec(), Packet(Length { at: 0 })),
+            (b"".to_vec(), Packet(Torn)),
             (line("# service=git-receive-pack\n").into_bytes(), Service),
-            (good[..good.len() - 4].to_vec(), Torn),
-            (good[..good.len() - 10].to_vec(), Torn),
+            (good[..good.len() - 4].to_vec(), Packet(Torn)),
+            (good[..good.len() - 10].to_vec(), Packet(Torn)),
             (listed(&["nonsense\n"]), Reference { at: 34 }),
             (listed(&["1234 refs/heads/main\n"]), Reference { at: 34 }),
-            (b"0001".to_vec(), Length { at: 0 }),
-            (b"+001x".to_vec(), Length { at: 0 }),
+            (b"0003".to_vec(), Packet(Length { at: 0 })),
+            (b"+001x".to_vec(), Packet(Length { at: 0 })),
         ] {
-            assert_eq!(Advertisement::read(&bytes), Err(error), "{bytes:?}");
+            assert_eq!(Greeting::read(&bytes), Err(error), "{bytes:?}");
         }
     }
 
     proptest! {
         #[test]
         fn no_bytes_at_all_can_make_it_fall(bytes: Vec<u8>) {
-            let _read = Advertisement::read(&bytes);
+            let _read = Greeting::read(&bytes);
+            let _listed = Advertisement::read(&bytes);
         }
     }
 }

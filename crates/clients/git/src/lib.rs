@@ -1,128 +1,36 @@
-//! Asks a Git server over smart HTTP what a branch points at; nothing is cloned.
+//! Reads Git repositories over smart HTTP, in process: what a branch points at, and the files of that commit.
 //!
-//! [`head`] is the whole of it; [`advertisement`] reads what the server lists.
+//! [`head`] asks for the commit, [`tree`] for its files. [`advertisement`] reads what the server lists, `fetch` speaks
+//! both versions of the protocol, [`pack`] unpacks what comes, [`tree`](mod@tree) puts paths together. Every one of them
+//! reads bytes of a stranger: all have limits.
 
 pub mod advertisement;
+pub mod error;
+pub mod fetch;
+pub mod pack;
+pub mod packet;
+pub mod tree;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use castle_model::{Class, Failure, Secret};
-use castle_wire::failure::chain;
-use castle_wire::rest::OpenError;
-use castle_wire::{CallError, Rest, Verify, World};
+use castle_model::Secret;
+use castle_wire::rest::Reply;
+use castle_wire::{Rest, Verify, World};
 use http::Method;
-use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
-use thiserror::Error;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 
-use crate::advertisement::{Advertisement, AdvertisementError};
+use crate::advertisement::{Abilities, Advertisement, AdvertisementError, Greeting};
+pub use crate::error::GitError;
+pub use crate::tree::{Entry, Tree};
 
-/// The kind of content that a Git server lists its references in.
-const KIND: &str = "application/x-git-upload-pack-advertisement";
+/// The kind of content that a Git server greets in.
+const GREETING: &str = "application/x-git-upload-pack-advertisement";
+/// The kind of content of questions, and of answers.
+const REQUEST: &str = "application/x-git-upload-pack-request";
+const RESULT: &str = "application/x-git-upload-pack-result";
 
-/// Why the head of a branch is not known.
-#[derive(Debug, Error)]
-pub enum GitError {
-    /// The address cannot be used.
-    #[error("cannot set up a client for {url}")]
-    Open {
-        /// The repository.
-        url: String,
-        /// Why not.
-        #[source]
-        source: OpenError,
-    },
-    /// There is no answer.
-    #[error("no answer from {url}")]
-    Call {
-        /// The repository.
-        url: String,
-        /// Why not.
-        #[source]
-        source: CallError,
-    },
-    /// The server wants a token, or another one.
-    #[error("{url} answers {status}: {}", if *.with_token { "the token may not read the repository" } else { "it is not public, and no token was given" })]
-    Denied {
-        /// The repository.
-        url: String,
-        /// The status.
-        status: u16,
-        /// Whether a token was sent.
-        with_token: bool,
-    },
-    /// There is no such repository, or the token may not know of it.
-    #[error("there is no repository at {url}, or the token may not see it")]
-    NotFound {
-        /// The repository.
-        url: String,
-    },
-    /// The server says something else.
-    #[error("{url} answers {status}{}", .location.as_ref().map(|to| format!(", it has moved to {to}")).unwrap_or_default())]
-    Answer {
-        /// The repository.
-        url: String,
-        /// The status.
-        status: u16,
-        /// Where it sends us.
-        location: Option<String>,
-    },
-    /// What answers is not a Git server.
-    #[error("{url} does not answer as a Git server does")]
-    NotGit {
-        /// The repository.
-        url: String,
-        /// What is wrong with the answer.
-        #[source]
-        source: AdvertisementError,
-    },
-    /// There are no commits yet.
-    #[error("the repository at {url} is empty")]
-    Empty {
-        /// The repository.
-        url: String,
-    },
-    /// The branch does not exist.
-    #[error("{url} has no branch `{branch}`; it has {}", .branches.join(", "))]
-    NoBranch {
-        /// The repository.
-        url: String,
-        /// The branch that was asked for.
-        branch: String,
-        /// The first few that exist.
-        branches: Vec<String>,
-    },
-}
-
-impl GitError {
-    /// Decides whether the same may be asked again.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        match self {
-            Self::Call { source, .. } => source.class(),
-            Self::Denied { .. } => Class::Denied,
-            Self::NotFound { .. } | Self::Empty { .. } | Self::NoBranch { .. } => Class::Gone,
-            Self::Answer { status: 429 | 500..=599, .. } => Class::Transient,
-            Self::Open { .. } | Self::Answer { .. } | Self::NotGit { .. } => Class::Invalid,
-        }
-    }
-
-    /// The failure of something that needed the head.
-    #[must_use]
-    pub fn failure(&self, what: impl Into<String>) -> Failure {
-        if let Self::Call { source, .. } = self {
-            return source.failure(what);
-        }
-        let mut failure = Failure::new(self.class(), what, chain(self));
-        failure.hint = match self {
-            Self::Denied { .. } => Some("give a token that may read the repository's contents".to_owned()),
-            Self::NotFound { .. } => Some("compare `url` with the repository's address; servers hide private ones as not found".to_owned()),
-            Self::Empty { .. } => Some("push a first commit, such as the skeleton that `castle new` makes".to_owned()),
-            Self::NoBranch { .. } => Some("set `branch`, or push it".to_owned()),
-            _ => None,
-        };
-        failure
-    }
-}
+/// How large a packed commit may be. Those of manifests are below one.
+const PACK_LIMIT: usize = 32 << 20;
 
 /// The commit that a branch of the repository at `url` points at.
 ///
@@ -134,44 +42,154 @@ pub async fn head(
     branch: &str,
     token: Option<&Secret>,
 ) -> Result<String, GitError> {
-    let owned = || url.to_owned();
-    let rest = Rest::open(world, url, &Verify::Roots(world.roots.clone()))
-        .map_err(|source| GitError::Open { url: owned(), source })?;
-    let mut headers = vec![(ACCEPT, HeaderValue::from_static(KIND))];
-    if let Some(token) = token {
-        let basic = STANDARD.encode(format!("git:{}", token.expose().trim()));
-        if let Ok(mut value) = HeaderValue::try_from(format!("Basic {basic}")) {
+    let remote = Remote::open(world, url, token)?;
+    Ok(remote.head(branch).await?.commit)
+}
+
+/// The files of the commit that a branch points at, without its past.
+///
+/// # Errors
+/// As [`head`], and if the commit is not given or cannot be read; [`GitError::is_unreadable`] tells that apart.
+pub async fn tree(
+    world: &World,
+    url: &str,
+    branch: &str,
+    token: Option<&Secret>,
+) -> Result<Tree, GitError> {
+    let remote = Remote::open(world, url, token)?;
+    let head = remote.head(branch).await?;
+    remote.files(&head).await
+}
+
+/// One repository on a server.
+struct Remote {
+    rest: Rest,
+    url: String,
+    authorization: Option<HeaderValue>,
+}
+
+/// Where a branch is, on a server of which we know how it speaks.
+struct Head {
+    commit: String,
+    abilities: Abilities,
+    two: bool,
+}
+
+impl Remote {
+    fn open(world: &World, url: &str, token: Option<&Secret>) -> Result<Self, GitError> {
+        let rest = Rest::open(world, url, &Verify::Roots(world.roots.clone()))
+            .map_err(|source| GitError::Open { url: url.to_owned(), source })?
+            .limit(PACK_LIMIT);
+        let authorization = token.and_then(|token| {
+            let basic = STANDARD.encode(format!("git:{}", token.expose().trim()));
+            let mut value = HeaderValue::try_from(format!("Basic {basic}")).ok()?;
             value.set_sensitive(true);
-            headers.push((AUTHORIZATION, value));
+            Some(value)
+        });
+        Ok(Self { rest, url: url.to_owned(), authorization })
+    }
+
+    /// Asks what a branch points at.
+    async fn head(&self, branch: &str) -> Result<Head, GitError> {
+        let reply = self.call(Method::GET, "/info/refs?service=git-upload-pack", "").await?;
+        if reply.header("content-type") != Some(GREETING) {
+            return Err(self.not_git(AdvertisementError::Kind));
+        }
+        let greeting = Greeting::read(&reply.body).map_err(|source| self.not_git(source))?;
+        let (listed, abilities, two) = match greeting {
+            Greeting::Zero(listed, abilities) => (listed, abilities, false),
+            Greeting::Two(abilities) => {
+                let body = self.ask(fetch::ask_references()).await?;
+                let listed = Advertisement::read(&body).map_err(|source| self.not_git(source))?;
+                (listed, abilities, true)
+            }
+        };
+        if listed.is_empty() {
+            return Err(GitError::Empty { url: self.url.clone() });
+        }
+        match listed.branch(branch) {
+            Some(commit) => Ok(Head { commit: commit.to_owned(), abilities, two }),
+            None => Err(GitError::NoBranch {
+                url: self.url.clone(),
+                branch: branch.to_owned(),
+                branches: error::nearest(branch, listed.branches()),
+            }),
         }
     }
-    let reply = rest
-        .request(Method::GET, "/info/refs?service=git-upload-pack", headers, "")
-        .await
-        .map_err(|source| GitError::Call { url: owned(), source })?;
-    let status = reply.status.as_u16();
-    match status {
-        200 => {}
-        401 | 403 => {
-            return Err(GitError::Denied { url: owned(), status, with_token: token.is_some() });
+
+    /// The files of a commit.
+    async fn files(&self, head: &Head) -> Result<Tree, GitError> {
+        let (url, commit) = (|| self.url.clone(), || head.commit.clone());
+        let Head { abilities, .. } = head;
+        if abilities.sha256 {
+            return Err(GitError::Sha256 { url: url() });
         }
-        404 => return Err(GitError::NotFound { url: owned() }),
-        _ => {
-            let location = reply.header("location").map(str::to_owned);
-            return Err(GitError::Answer { url: owned(), status, location });
+        let packed = if head.two {
+            fetch::pack(&self.ask(fetch::ask_commit(&head.commit, abilities.filter)).await?)
+        } else {
+            fetch::pack_zero(
+                &self.ask(fetch::ask_commit_zero(&head.commit, abilities.filter)).await?,
+            )
+        };
+        let packed =
+            packed.map_err(|source| GitError::Fetch { url: url(), commit: commit(), source })?;
+        let objects = pack::unpack(&packed).map_err(|source| GitError::Pack {
+            url: url(),
+            commit: commit(),
+            source,
+        })?;
+        Tree::read(&head.commit, &objects).map_err(|source| GitError::Tree {
+            url: url(),
+            commit: commit(),
+            source,
+        })
+    }
+
+    /// Puts a question of the protocol.
+    async fn ask(&self, question: String) -> Result<bytes::Bytes, GitError> {
+        let reply = self.call(Method::POST, "/git-upload-pack", question).await?;
+        if reply.header("content-type") != Some(RESULT) {
+            return Err(self.not_git(AdvertisementError::Kind));
+        }
+        Ok(reply.body)
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: impl Into<bytes::Bytes>,
+    ) -> Result<Reply, GitError> {
+        let url = || self.url.clone();
+        let text = HeaderValue::from_static;
+        let mut headers = vec![(HeaderName::from_static("git-protocol"), text("version=2"))];
+        if method == Method::POST {
+            headers.extend([(CONTENT_TYPE, text(REQUEST)), (ACCEPT, text(RESULT))]);
+        } else {
+            headers.push((ACCEPT, text(GREETING)));
+        }
+        headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
+        let reply = self
+            .rest
+            .request(method, path, headers, body)
+            .await
+            .map_err(|source| GitError::Call { url: url(), source })?;
+        let status = reply.status.as_u16();
+        match status {
+            200 => Ok(reply),
+            401 | 403 => {
+                let with_token = self.authorization.is_some();
+                Err(GitError::Denied { url: url(), status, with_token })
+            }
+            404 => Err(GitError::NotFound { url: url() }),
+            _ => {
+                let location = reply.header("location").map(str::to_owned);
+                Err(GitError::Answer { url: url(), status, location })
+            }
         }
     }
-    if reply.header("content-type") != Some(KIND) {
-        return Err(GitError::NotGit { url: owned(), source: AdvertisementError::Kind });
+
+    fn not_git(&self, source: AdvertisementError) -> GitError {
+        GitError::NotGit { url: self.url.clone(), source }
     }
-    let listed = Advertisement::read(&reply.body)
-        .map_err(|source| GitError::NotGit { url: owned(), source })?;
-    if listed.is_empty() {
-        return Err(GitError::Empty { url: owned() });
-    }
-    listed.branch(branch).map(str::to_owned).ok_or_else(|| GitError::NoBranch {
-        url: owned(),
-        branch: branch.to_owned(),
-        branches: listed.branches().take(5).map(str::to_owned).collect(),
-    })
 }

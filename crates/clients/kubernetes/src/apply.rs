@@ -2,23 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::claim::Claim;
 use crate::client::{Kubernetes, Mode};
 use crate::error::KubeError;
 use crate::mark::{self, Mark, Standing};
 use crate::object::{Object, ObjectId};
 
 /// Kinds of which a list of all would be large, or show secrets of others.
-const HEAVY: &[&str] = &["ConfigMap", "Event", "Pod", "Secret"];
+const HEAVY: &[&str] = &["ConfigMap", "CustomResourceDefinition", "Event", "Pod", "Secret"];
+/// How many questions of one survey are on their way at a time.
+const AT_ONCE: usize = 16;
 
 /// How a set of wanted objects stands in the cluster.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Not there.
     pub absent: Vec<ObjectId>,
-    /// There and ours, but not as wanted.
-    pub differing: Vec<ObjectId>,
-    /// There and not ours, with whose they seem to be.
-    pub foreign: Vec<(ObjectId, String)>,
+    /// There and ours, but not as wanted; with why.
+    pub differing: Vec<(ObjectId, String)>,
+    /// There and not ours alone, with whose they seem to be.
+    pub foreign: Vec<(ObjectId, Claim)>,
     /// There, ours and as wanted, as the server shows them.
     pub same: Vec<Object>,
 }
@@ -36,6 +41,11 @@ impl Survey {
         self.absent.is_empty() && self.differing.is_empty() && self.foreign.is_empty()
     }
 
+    /// What has to be applied.
+    pub fn lacking(&self) -> impl Iterator<Item = &ObjectId> {
+        self.absent.iter().chain(self.differing.iter().map(|(id, _)| id))
+    }
+
     fn sort_in(&mut self, mark: &Mark, wanted: &Object, there: Option<Object>) {
         let Some(there) = there else {
             self.absent.push(wanted.id());
@@ -43,8 +53,8 @@ impl Survey {
         };
         match mark.compare(wanted, &there) {
             Standing::Same => self.same.push(there),
-            Standing::Differs => self.differing.push(wanted.id()),
-            Standing::Foreign(owner) => self.foreign.push((wanted.id(), owner)),
+            Standing::Differs(why) => self.differing.push((wanted.id(), why)),
+            Standing::Foreign(claim) => self.foreign.push((wanted.id(), claim)),
         }
     }
 }
@@ -56,31 +66,75 @@ impl Kubernetes {
     /// # Errors
     /// If the server does not answer or refuses.
     pub async fn survey(&self, mark: &Mark, wanted: &[Object]) -> Result<Survey, KubeError> {
-        let places: BTreeSet<_> =
-            wanted.iter().map(|o| (o.api_version(), o.kind(), o.namespace())).collect();
-        let ours = format!("{}={}", mark::CASTLE, mark.castle);
-        let mut listed: BTreeMap<ObjectId, Object> = BTreeMap::new();
-        for (api_version, kind, namespace) in places {
-            let selector = if HEAVY.contains(&kind) { ours.as_str() } else { "" };
-            match self.list(api_version, kind, namespace, selector).await {
-                Ok(listing) => listed.extend(listing.items.into_iter().map(|o| (o.id(), o))),
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let mut listed = self.listed(mark, wanted).await?;
         let mut survey = Survey::default();
-        for object in wanted {
-            let id = object.id();
-            // What names no namespace but needs one is in `default`.
-            let placed = id.namespace.clone().or_else(|| Some("default".to_owned()));
-            let placed = ObjectId { namespace: placed, ..id.clone() };
-            let there = match listed.remove(&id).or_else(|| listed.remove(&placed)) {
-                None if HEAVY.contains(&object.kind()) => self.get(&id).await?,
-                there => there,
-            };
+        // In the order of the set, whatever comes from where.
+        let there: Vec<(&Object, Option<Object>)> = wanted
+            .iter()
+            .map(|object| {
+                let id = object.id();
+                // What names no namespace but needs one is in `default`.
+                let placed = id.namespace.clone().or_else(|| Some("default".to_owned()));
+                let placed = ObjectId { namespace: placed, ..id.clone() };
+                (object, listed.remove(&id).or_else(|| listed.remove(&placed)))
+            })
+            .collect();
+        // The calls are made before they are polled: streams do not take closures over references well.
+        let calls: Vec<_> =
+            there.into_iter().map(|(object, there)| self.found(object, there)).collect();
+        let found: Vec<Option<Object>> =
+            stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
+        for (object, there) in wanted.iter().zip(found) {
             survey.sort_in(mark, object, there);
         }
         Ok(survey)
+    }
+
+    /// What a list showed of an object, or what a get shows where the list left out what is not ours.
+    async fn found(
+        &self,
+        wanted: &Object,
+        listed: Option<Object>,
+    ) -> Result<Option<Object>, KubeError> {
+        match listed {
+            None if HEAVY.contains(&wanted.kind()) => self.get(&wanted.id()).await,
+            listed => Ok(listed),
+        }
+    }
+
+    async fn listed(
+        &self,
+        mark: &Mark,
+        wanted: &[Object],
+    ) -> Result<BTreeMap<ObjectId, Object>, KubeError> {
+        let places: BTreeSet<_> =
+            wanted.iter().map(|o| (o.api_version(), o.kind(), o.namespace())).collect();
+        let ours =
+            format!("{}={},{}={}", mark::CASTLE, mark.castle, mark::LAYER, mark.layer.as_str());
+        let calls: Vec<_> = places
+            .into_iter()
+            .map(|(api_version, kind, namespace)| {
+                let selector = if HEAVY.contains(&kind) { ours.as_str() } else { "" };
+                self.listed_in(api_version, kind, namespace, selector)
+            })
+            .collect();
+        let lists: Vec<Vec<Object>> = stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
+        Ok(lists.into_iter().flatten().map(|object| (object.id(), object)).collect())
+    }
+
+    /// The objects of a kind; none if there is no such kind.
+    async fn listed_in(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Object>, KubeError> {
+        match self.list(api_version, kind, namespace, selector).await {
+            Ok(listing) => Ok(listing.items),
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Applies one marked object unless it is there already as wanted. Says whether anything was sent.

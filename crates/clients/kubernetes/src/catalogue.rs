@@ -11,6 +11,21 @@ pub struct Refusal {
     pub reason: String,
     /// The message for a person.
     pub message: String,
+    /// How many seconds it asks to be left alone for; 0 if it does not say.
+    pub wait: u32,
+}
+
+impl Refusal {
+    /// The field managers that hold what an apply without force would change; none if it was refused for another reason.
+    #[must_use]
+    pub fn holders(&self) -> Vec<&str> {
+        if self.code != 409 || !self.message.starts_with("Apply failed with") {
+            return Vec::new();
+        }
+        // `conflict with "kubectl-edit" using apps/v1: .spec.replicas`, or `conflicts with` and lines of fields.
+        let parts = self.message.split("conflict").skip(1);
+        parts.filter_map(|part| part.split_once("with \"")?.1.split('"').next()).collect()
+    }
 }
 
 /// One line of the catalogue: every given part must match.
@@ -41,53 +56,46 @@ const CATALOGUE: &[Entry] = &[
         Class::Denied,
         "label the namespace with pod-security.kubernetes.io/enforce=privileged",
     ),
-    entry(0, "exceeded quota", Class::Denied, "raise the namespace's ResourceQuota"),
+    entry(
+        0,
+        "exceeded quota",
+        Class::Denied,
+        "raise the namespace's ResourceQuota, or ask for less",
+    ),
+    entry(
+        0,
+        "failed quota",
+        Class::Denied,
+        "the namespace's ResourceQuota wants requests and limits on every container",
+    ),
     // The call to a webhook that is not serving yet: the seeds' race.
-    entry(
-        0,
-        "failed calling webhook",
-        Class::Transient,
-        "the webhook behind it is not serving yet",
-    ),
-    entry(
-        0,
-        "failed to call webhook",
-        Class::Transient,
-        "the webhook behind it is not serving yet",
-    ),
+    entry(0, "failed calling webhook", Class::Transient, NOT_SERVING),
+    entry(0, "failed to call webhook", Class::Transient, NOT_SERVING),
     entry(
         0,
         "conversion webhook for",
         Class::Transient,
         "the conversion webhook is not serving yet",
     ),
+    entry(0, "is being terminated", Class::Transient, LEAVING),
+    entry(0, "object is being deleted", Class::Transient, LEAVING),
+    entry(0, "no matches for kind", Class::Gone, NO_KIND),
+    entry(0, "could not find the requested resource", Class::Gone, NO_KIND),
     entry(
         0,
-        "is being terminated",
-        Class::Transient,
-        "the namespace is on its way out; wait until it is gone",
-    ),
-    entry(
-        0,
-        "because it is being terminated",
-        Class::Transient,
-        "the namespace is on its way out; wait until it is gone",
-    ),
-    entry(
-        0,
-        "no matches for kind",
-        Class::Gone,
-        "its CustomResourceDefinition is not installed or not established",
-    ),
-    entry(
-        0,
-        "could not find the requested resource",
-        Class::Gone,
-        "its CustomResourceDefinition is not installed or not established",
+        "request is too large",
+        Class::Invalid,
+        "the object is too large for etcd: split it, or take weight out of it",
     ),
     entry(0, "etcdserver: leader changed", Class::Transient, "etcd is electing"),
     entry(0, "etcdserver: request timed out", Class::Transient, "etcd is slow or has no quorum"),
     entry(0, "etcdserver: no leader", Class::Transient, "etcd has no quorum"),
+    entry(
+        0,
+        "etcdserver: mvcc: database space exceeded",
+        Class::Denied,
+        "etcd is full: compact and defragment it, then disarm its alarm",
+    ),
     entry(0, "storage is (re)initializing", Class::Transient, "the API server is starting"),
     entry(
         0,
@@ -96,6 +104,25 @@ const CATALOGUE: &[Entry] = &[
         "the API server or an extension of it is starting",
     ),
     entry(404, "namespaces \"", Class::Gone, "the namespace must be made first"),
+    entry(
+        409,
+        "Apply failed with",
+        Class::Conflict,
+        "another manager holds these fields: let one of the two go (`enabled = false` or `owner = \"flux\"` in the castle file)",
+    ),
+    // Only calls that name the version they have seen hear this; ours look again and send anew.
+    entry(
+        409,
+        "the object has been modified",
+        Class::Transient,
+        "somebody wrote it at the same moment",
+    ),
+    entry(
+        409,
+        "already exists",
+        Class::Conflict,
+        "somebody made it in between: run the same command again to see whose it is",
+    ),
     entry(400, "", Class::Invalid, "the object does not parse on the server"),
     entry(
         401,
@@ -113,7 +140,7 @@ const CATALOGUE: &[Entry] = &[
         "someone else owns or has changed it: `kubectl get -o yaml --show-managed-fields` shows who",
     ),
     entry(410, "", Class::Transient, "the place in the watch is too old: list again"),
-    entry(413, "", Class::Invalid, "the object is too large for etcd"),
+    entry(413, "", Class::Invalid, "the object is too large: split it, or take weight out of it"),
     entry(415, "", Class::Bug, ""),
     entry(422, "", Class::Invalid, "the object breaks a rule of its schema"),
     entry(429, "", Class::Transient, "the API server is busy"),
@@ -122,6 +149,10 @@ const CATALOGUE: &[Entry] = &[
     entry(503, "", Class::Transient, "the API server is starting or busy"),
     entry(504, "", Class::Transient, "the API server was too slow"),
 ];
+
+const NOT_SERVING: &str = "the webhook behind it is not serving yet";
+const LEAVING: &str = "what was there before is on its way out; wait until it is gone";
+const NO_KIND: &str = "its CustomResourceDefinition is not installed or not established";
 
 /// The class of a refusal and what to do about it.
 #[must_use]
@@ -140,122 +171,4 @@ pub fn is_webhook_race(message: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Texts as real API servers (1.36) and their webhooks word them.
-    const SEEN: &[(u16, &str, Class)] = &[
-        (
-            500,
-            r#"Internal error occurred: failed calling webhook "l2advertisementvalidationwebhook.metallb.io": failed to call webhook: Post "https://metallb-webhook-service.metallb-system.svc:443/validate-metallb-io-v1beta1-l2advertisement?timeout=10s": dial tcp 10.96.12.7:443: connect: connection refused"#,
-            Class::Transient,
-        ),
-        (
-            500,
-            r#"Internal error occurred: failed calling webhook "ipaddresspoolvalidationwebhook.metallb.io": failed to call webhook: Post "https://metallb-webhook-service.metallb-system.svc:443/validate-metallb-io-v1beta1-ipaddresspool?timeout=10s": no endpoints available for service "metallb-webhook-service""#,
-            Class::Transient,
-        ),
-        (
-            500,
-            r#"Internal error occurred: failed calling webhook "validate.clustersecretstore.external-secrets.io": failed to call webhook: Post "https://external-secrets-webhook.external-secrets.svc:443/validate?timeout=5s": context deadline exceeded"#,
-            Class::Transient,
-        ),
-        (
-            500,
-            r#"Internal error occurred: failed calling webhook "webhook.cert-manager.io": failed to call webhook: Post "https://cert-manager-webhook.cert-manager.svc:443/validate?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority"#,
-            Class::Transient,
-        ),
-        (
-            500,
-            r#"Internal error occurred: failed calling webhook "x.metallb.io": failed to call webhook: Post "https://webhook-service.metallb-system.svc:443/x": dial tcp 10.96.1.1:443: connect: no route to host"#,
-            Class::Transient,
-        ),
-        (
-            500,
-            r#"Internal error occurred: failed calling webhook "wh.example.com": failed to call webhook: service "wh" not found"#,
-            Class::Transient,
-        ),
-        (
-            403,
-            r#"admission webhook "ipaddresspoolvalidationwebhook.metallb.io" denied the request: invalid CIDR "1.2.3" in pool "default": invalid CIDR "1.2.3""#,
-            Class::Invalid,
-        ),
-        (
-            409,
-            r#"Apply failed with 1 conflict: conflict with "kustomize-controller": .spec.replicas"#,
-            Class::Conflict,
-        ),
-        (
-            409,
-            r#"Operation cannot be fulfilled on deployments.apps "controller": the object has been modified; please apply your changes to the latest version and try again"#,
-            Class::Conflict,
-        ),
-        (409, r#"namespaces "flux-system" already exists"#, Class::Conflict),
-        (401, "Unauthorized", Class::Denied),
-        (
-            403,
-            r#"pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" in the namespace "default""#,
-            Class::Denied,
-        ),
-        (
-            403,
-            r#"pods "speaker-x" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)"#,
-            Class::Denied,
-        ),
-        (
-            403,
-            r#"pods "a" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=4, limited: pods=4"#,
-            Class::Denied,
-        ),
-        (
-            403,
-            r#"secrets "x" is forbidden: unable to create new content in namespace flux-system because it is being terminated"#,
-            Class::Transient,
-        ),
-        (404, r#"namespaces "metallb-system" not found"#, Class::Gone),
-        (404, r#"deployments.apps "controller" not found"#, Class::Gone),
-        (
-            404,
-            r#"no matches for kind "IPAddressPool" in version "metallb.io/v1beta1""#,
-            Class::Gone,
-        ),
-        (404, "the server could not find the requested resource", Class::Gone),
-        (410, "too old resource version: 1 (2044)", Class::Transient),
-        (422, r#"Deployment.apps "a" is invalid: spec.selector: Required value"#, Class::Invalid),
-        (
-            429,
-            "the server has received too many requests and has asked us to try again later",
-            Class::Transient,
-        ),
-        (429, "storage is (re)initializing", Class::Transient),
-        (500, "etcdserver: leader changed", Class::Transient),
-        (500, "etcdserver: request timed out", Class::Transient),
-        (503, "the server is currently unable to handle the request", Class::Transient),
-        (
-            504,
-            "Timeout: request did not complete within requested timeout - context deadline exceeded",
-            Class::Transient,
-        ),
-        (
-            400,
-            r#"Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"#,
-            Class::Invalid,
-        ),
-        (418, "I'm a teapot", Class::Bug),
-    ];
-
-    #[test]
-    fn every_known_text_has_its_class() {
-        for (code, message, class) in SEEN {
-            let refusal =
-                Refusal { code: *code, reason: String::new(), message: (*message).to_owned() };
-            assert_eq!(classify(&refusal).0, *class, "{message}");
-        }
-    }
-
-    #[test]
-    fn only_a_call_that_failed_is_the_race() {
-        assert!(is_webhook_race(SEEN[0].1));
-        assert!(!is_webhook_race(SEEN[6].1));
-    }
-}
+mod tests;

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tower::ServiceBuilder;
 
 use crate::catalogue::Refusal;
+use crate::claim::{reconciler, yielding};
 use crate::error::KubeError;
 use crate::follow::Place;
 use crate::object::{Object, ObjectId};
@@ -118,6 +119,8 @@ pub enum Seen {
     There(Object),
     /// It is gone; this was its last form.
     Gone(Object),
+    /// Nothing has changed: the watch lives.
+    Bookmark,
 }
 
 impl Kubernetes {
@@ -192,19 +195,36 @@ impl Kubernetes {
             None => format!("list every {kind}"),
         };
         let path = KindPath { kind: self.kind(api_version, kind).await?, namespace }.all();
+        match self.pages(&doing, &path, selector, (api_version, kind)).await {
+            // Between two pages the server forgot where the first one was: the whole is listed anew, once.
+            Err(error) if error.is_too_old() => {
+                self.pages(&doing, &path, selector, (api_version, kind)).await
+            }
+            listing => listing,
+        }
+    }
+
+    /// All pages of a list of objects of this version and kind.
+    pub(crate) async fn pages(
+        &self,
+        doing: &str,
+        path: &str,
+        selector: &str,
+        (api_version, kind): (&str, &str),
+    ) -> Result<Listing, KubeError> {
         let mut items = Vec::new();
         let (page, mut next) = (PAGE.to_string(), String::new());
         loop {
             let query =
                 query(&[("labelSelector", selector), ("limit", &page), ("continue", &next)]);
             let mut reply =
-                self.call(&doing, Method::GET, &format!("{path}{query}"), Vec::new(), None).await?;
+                self.call(doing, Method::GET, &format!("{path}{query}"), Vec::new(), None).await?;
             let part = reply.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
             for mut item in part.unwrap_or_default() {
                 // Lists leave out what all of their entries are.
                 item["apiVersion"] = api_version.into();
                 item["kind"] = kind.into();
-                items.push(object(&doing, item)?);
+                items.push(object(doing, item)?);
             }
             let text = |at: &str| reply.pointer(at).and_then(Value::as_str).unwrap_or_default();
             text("/metadata/continue").clone_into(&mut next);
@@ -215,24 +235,62 @@ impl Kubernetes {
         }
     }
 
-    /// Applies an object on the server's side, as field manager [`FIELD_MANAGER`], taking over fields that others hold.
+    /// Applies an object on the server's side, as field manager [`FIELD_MANAGER`].
+    ///
+    /// It is tried without force first. Where the server names others who hold fields of it, they are taken over if
+    /// none of them would put its own values back; what is theirs to fill in (see [`crate::claim`]) stays theirs.
     ///
     /// # Errors
-    /// If the server does not answer, refuses, or knows no such kind.
+    /// If the server does not answer, refuses, or knows no such kind; a conflict if another reconciler holds a field.
     pub async fn apply(&self, wanted: &Object, mode: Mode) -> Result<Object, KubeError> {
+        let error = match self.send_apply(wanted, mode, false).await {
+            Err(error) => error,
+            applied => return applied,
+        };
+        let holders = error.refusal().map(Refusal::holders).unwrap_or_default();
+        if holders.is_empty() || holders.iter().any(|holder| reconciler(holder).is_some()) {
+            return Err(error);
+        }
+        match self.get(&wanted.id()).await? {
+            Some(there) => self.send_apply(&yielding(wanted, &there), mode, true).await,
+            None => self.send_apply(wanted, mode, false).await,
+        }
+    }
+
+    async fn send_apply(
+        &self,
+        wanted: &Object,
+        mode: Mode,
+        force: bool,
+    ) -> Result<Object, KubeError> {
         let id = wanted.id();
         let doing = match mode {
             Mode::Real => format!("apply {id}"),
             Mode::DryRun => format!("try out {id}"),
         };
         let dry_run = if mode == Mode::DryRun { "All" } else { "" };
+        let force = if force { "true" } else { "false" };
         let query =
-            query(&[("fieldManager", FIELD_MANAGER), ("force", "true"), ("dryRun", dry_run)]);
+            query(&[("fieldManager", FIELD_MANAGER), ("force", force), ("dryRun", dry_run)]);
         let path = format!("{}{query}", self.path(&id).await?.one(&id.name));
         let body = wanted.value().to_string().into_bytes();
         let media = Some("application/apply-patch+yaml");
         let reply = self.call(&doing, Method::PATCH, &path, body, media).await?;
         object(&doing, reply)
+    }
+
+    /// Sets one annotation of an object that somebody else owns, and nothing else of it.
+    ///
+    /// # Errors
+    /// If the server does not answer or refuses, or there is no such object.
+    pub async fn annotate(&self, id: &ObjectId, key: &str, value: &str) -> Result<(), KubeError> {
+        let doing = format!("annotate {id}");
+        let query = query(&[("fieldManager", FIELD_MANAGER)]);
+        let path = format!("{}{query}", self.path(id).await?.one(&id.name));
+        let patch = serde_json::json!({"metadata": {"annotations": {key: value}}});
+        let media = Some("application/merge-patch+json");
+        self.call(&doing, Method::PATCH, &path, patch.to_string().into_bytes(), media).await?;
+        Ok(())
     }
 
     /// Deletes an object; false if it was not there.
@@ -277,19 +335,14 @@ impl Kubernetes {
         let request = request(&doing, Method::GET, &format!("{path}{query}"), Vec::new(), None)?;
         let opening = self.client.request_events::<Value>(request);
         let events = within(&doing, opening).await?;
-        Ok(events.filter_map(move |event| {
-            let seen = match event {
-                Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
-                    Some(object(&doing, value).map(Seen::There))
-                }
-                Ok(WatchEvent::Deleted(value)) => Some(object(&doing, value).map(Seen::Gone)),
-                Ok(WatchEvent::Bookmark(_)) => None,
-                Ok(WatchEvent::Error(status)) => {
-                    Some(Err(told_apart(&doing, kube::Error::Api(status))))
-                }
-                Err(error) => Some(Err(told_apart(&doing, error))),
-            };
-            std::future::ready(seen)
+        Ok(events.map(move |event| match event {
+            Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => {
+                object(&doing, value).map(Seen::There)
+            }
+            Ok(WatchEvent::Deleted(value)) => object(&doing, value).map(Seen::Gone),
+            Ok(WatchEvent::Bookmark(_)) => Ok(Seen::Bookmark),
+            Ok(WatchEvent::Error(status)) => Err(told_apart(&doing, kube::Error::Api(status))),
+            Err(error) => Err(told_apart(&doing, error)),
         }))
     }
 
@@ -299,7 +352,7 @@ impl Kubernetes {
     }
 
     /// Finds a kind by discovery. What was found is remembered; what was not is asked for again.
-    async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, KubeError> {
+    pub(crate) async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, KubeError> {
         let known = || {
             let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
             kinds.get(api_version)?.iter().find(|k| k.name == kind).cloned()
@@ -307,23 +360,29 @@ impl Kubernetes {
         if let Some(found) = known() {
             return Ok(found);
         }
-        let doing = format!("ask for the kinds of {api_version}");
-        let place = Kind::prefix(api_version);
         let missing =
             || KubeError::NoSuchKind { api_version: api_version.to_owned(), kind: kind.to_owned() };
-        let reply = match self.call(&doing, Method::GET, &place, Vec::new(), None).await {
+        match self.kinds_of_version(api_version).await {
             Err(error) if error.is_not_found() => return Err(missing()),
-            reply => reply?,
+            found => found?,
         };
+        known().ok_or_else(missing)
+    }
+
+    /// Asks for the kinds of a group and version, and remembers them.
+    pub(crate) async fn kinds_of_version(&self, api_version: &str) -> Result<Vec<Kind>, KubeError> {
+        let doing = format!("ask for the kinds of {api_version}");
+        let place = Kind::prefix(api_version);
+        let reply = self.call(&doing, Method::GET, &place, Vec::new(), None).await?;
         let found = kinds_of(api_version, &reply);
         self.kinds
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(api_version.to_owned(), found);
-        known().ok_or_else(missing)
+            .insert(api_version.to_owned(), found.clone());
+        Ok(found)
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &self,
         doing: &str,
         method: Method,
@@ -355,6 +414,7 @@ pub async fn readyz(entry: &KubeEntry, address: Ipv4Addr) -> Result<(), KubeErro
         code: reply.status.as_u16(),
         reason: String::new(),
         message: reply.text().chars().take(500).collect(),
+        wait: 0,
     };
     Err(KubeError::Refused { doing, refusal })
 }
@@ -390,10 +450,12 @@ fn told_apart(doing: &str, error: kube::Error) -> KubeError {
     let doing = doing.to_owned();
     match error {
         kube::Error::Api(status) => {
+            let wait = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
             let refusal = Refusal {
                 code: status.code,
                 reason: status.reason.clone(),
                 message: status.message.clone(),
+                wait,
             };
             KubeError::Refused { doing, refusal }
         }

@@ -72,6 +72,12 @@ pub enum KubeError {
         /// How long was waited.
         after: Duration,
     },
+    /// A watch was over before it had said anything.
+    #[error("{doing}: the API server ended the watch as soon as it began")]
+    Ended {
+        /// What was being done, to what.
+        doing: String,
+    },
     /// The answer makes no sense.
     #[error("{doing}: the answer cannot be read: {why}")]
     Reply {
@@ -98,6 +104,12 @@ impl KubeError {
         matches!(self, Self::NoSuchKind { .. }) || self.refusal().is_some_and(|r| r.code == 404)
     }
 
+    /// Whether a place in a list or a watch is too old to go on from.
+    #[must_use]
+    pub fn is_too_old(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.code == 410)
+    }
+
     /// Decides whether the same call may be tried again.
     #[must_use]
     pub fn class(&self) -> Class {
@@ -109,7 +121,7 @@ impl KubeError {
                 connect_error(source.as_ref()).map_or(Class::Transient, ConnectError::class)
             }
             Self::Call { source, .. } => source.class(),
-            Self::Deadline { .. } => Class::Transient,
+            Self::Deadline { .. } | Self::Ended { .. } => Class::Transient,
             Self::Reply { .. } => Class::Bug,
         }
     }
@@ -122,6 +134,7 @@ impl KubeError {
             Self::Refused { doing, refusal } => {
                 let failure = Failure::new(class, doing, &refusal.message)
                     .evidence(format!("HTTP {} {}", refusal.code, refusal.reason));
+                let failure = failure.wait(refusal.wait);
                 match classify(refusal).1 {
                     "" => failure,
                     hint => failure.hint(hint),
@@ -143,6 +156,9 @@ impl KubeError {
             Self::Call { doing, source } => source.failure(doing),
             Self::Deadline { doing, after } => {
                 Failure::new(class, doing, format!("no answer within {} s", after.as_secs()))
+            }
+            Self::Ended { doing } => {
+                Failure::new(class, doing, "the API server ended the watch as soon as it began")
             }
             Self::Access { server, .. } | Self::Tls { server, .. } => {
                 Failure::new(class, format!("open a client of {server}"), chain(self))

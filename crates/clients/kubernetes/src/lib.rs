@@ -6,8 +6,10 @@
 
 pub mod apply;
 pub mod catalogue;
+pub mod claim;
 pub mod client;
 pub mod error;
+mod fields;
 pub mod follow;
 pub mod judge;
 pub mod manifest;
@@ -15,8 +17,10 @@ pub mod mark;
 pub mod object;
 pub mod rank;
 mod request;
+pub mod scope;
 
 pub use apply::Survey;
+pub use claim::Claim;
 pub use client::{KubeAccess, KubeEntry, Kubernetes, Listing, Mode, Seen, readyz};
 pub use error::KubeError;
 pub use follow::{Follow, Place};

@@ -1,7 +1,7 @@
 //! Manifests: YAML or JSON text of many documents into objects, with limits on size, depth, number and aliases.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
@@ -40,19 +40,45 @@ pub struct ManifestError {
 /// # Errors
 /// Says where and why the text cannot be taken; then nothing of it is.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Object>, ManifestError> {
-    check_size(name, text, LARGEST)?;
+    parse_all([(name, text)])
+}
+
+/// Reads all objects of several texts that make one set, in their order; an object that is there twice is refused,
+/// also where the two name different versions of its kind.
+///
+/// # Errors
+/// Says where and why a text cannot be taken; then nothing of the set is.
+pub fn parse_all<'a>(
+    texts: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Vec<Object>, ManifestError> {
     let mut objects = Vec::new();
-    let mut seen: BTreeSet<ObjectId> = BTreeSet::new();
-    for (place, value) in documents(name, text, LARGEST_EXPANDED)? {
-        for (place, object) in open(&place, value)? {
-            if !seen.insert(object.id()) {
-                let why = format!("{} was there before", object.id());
-                return Err(ManifestError { place, why });
+    let mut seen: BTreeMap<(String, ObjectId), String> = BTreeMap::new();
+    for (name, text) in texts {
+        check_size(name, text, LARGEST)?;
+        for (place, value) in documents(name, text, LARGEST_EXPANDED)? {
+            for (place, object) in open(&place, value)? {
+                let id = object.id();
+                let thing =
+                    (object.group().to_owned(), ObjectId { api_version: String::new(), ..id });
+                if let Some(before) = seen.get(&thing) {
+                    let why = format!("{} was there before: {before}", thing.1);
+                    return Err(ManifestError { place, why });
+                }
+                seen.insert(thing, place);
+                objects.push(object);
             }
-            objects.push(object);
         }
     }
     Ok(objects)
+}
+
+/// Reads the documents of a text as they are, objects or not, with the same limits.
+///
+/// # Errors
+/// Says where and why the text cannot be taken.
+pub fn values(name: &str, text: &str) -> Result<Vec<Value>, ManifestError> {
+    check_size(name, text, LARGEST)?;
+    Ok(documents(name, text, LARGEST_EXPANDED)?.into_iter().map(|(_, value)| value).collect())
 }
 
 /// Reads objects as a server or `kubectl` shows them: YAML documents, or JSON values one after the other. `List`s are
@@ -95,6 +121,7 @@ fn too_many(name: &str) -> ManifestError {
 fn documents(name: &str, text: &str, budget: usize) -> Result<Vec<(String, Value)>, ManifestError> {
     check_flow_depth(name, text)?;
     let budget = Cell::new(budget);
+    let lines = first_lines(text);
     let mut values = Vec::new();
     for (index, document) in yaml_serde::Deserializer::from_str(text).enumerate() {
         let number = index + 1;
@@ -108,9 +135,30 @@ fn documents(name: &str, text: &str, budget: usize) -> Result<Vec<(String, Value
             };
             ManifestError { place, why: error.to_string() }
         })?;
-        values.push((format!("{name}, document {number}"), value));
+        let line = lines.get(index).map(|line| format!(" (line {line})")).unwrap_or_default();
+        values.push((format!("{name}, document {number}{line}"), value));
     }
     Ok(values)
+}
+
+/// The lines on which the documents of a YAML text begin: the first that says something, and each after a `---`.
+fn first_lines(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut fresh = true;
+    for (index, line) in text.lines().enumerate() {
+        if let Some(rest) = line.strip_prefix("---")
+            && (rest.is_empty() || rest.starts_with([' ', '\t']))
+        {
+            // The first line of a document is the one after its mark, unless it begins on the mark itself.
+            let begins = !rest.trim().is_empty() && !rest.trim_start().starts_with('#');
+            lines.push(index + if begins { 1 } else { 2 });
+            fresh = false;
+        } else if fresh && !line.trim().is_empty() && !line.starts_with(['#', '%']) {
+            lines.push(index + 1);
+            fresh = false;
+        }
+    }
+    lines
 }
 
 /// The values of a JSON text, one after the other, each with its place.
@@ -346,11 +394,21 @@ mod tests {
     #[test]
     fn mistakes_have_a_place() {
         insta::assert_snapshot!(refused("apiVersion: v1\nkind: [\n"), @"m.yaml:3:1: did not find expected node content at line 3 column 1, while parsing a flow node");
-        insta::assert_snapshot!(refused("apiVersion: v1\nkind: Pod\n"), @"m.yaml, document 1: it has no `metadata.name`");
+        insta::assert_snapshot!(refused("apiVersion: v1\nkind: Pod\n"), @"m.yaml, document 1 (line 1): it has no `metadata.name`");
         let twice = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
-        insta::assert_snapshot!(refused(&format!("{twice}---\n{twice}")), @"m.yaml, document 2: Namespace a was there before");
+        insta::assert_snapshot!(refused(&format!("{twice}---\n{twice}")), @"m.yaml, document 2 (line 5): Namespace a was there before: m.yaml, document 1 (line 1)");
         assert!(refused("a: 1\na: 2\n").contains("the key `a` is there twice"));
         assert!(refused("a: !Foo 1\n").contains("tags"));
+    }
+
+    #[test]
+    fn an_object_that_two_files_have_is_refused_with_both_places() {
+        let old = "# ours\n---\n# more\n---\napiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a}\n";
+        let new = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n";
+        let refused = parse_all([("one.yaml", old), ("two.yaml", new)]).unwrap_err();
+        insta::assert_snapshot!(refused, @"two.yaml, document 1 (line 1): Deployment a was there before: one.yaml, document 2 (line 5)");
+        let other = new.replace("apps/v1", "example.org/v1");
+        assert_eq!(parse_all([("one.yaml", old), ("two.yaml", &other)]).unwrap().len(), 2);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use castle_model::{CastleName, DigestKey, Incarnation, LayerName};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::claim::{self, Claim};
 use crate::object::Object;
 
 /// The label that names the castle.
@@ -32,12 +33,12 @@ pub struct Mark {
 /// How an object that is there stands to the one that we want.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// Ours, and what we last applied is what we want.
+    /// Ours, what we last applied is what we want, and we still hold every field of it.
     Same,
-    /// Ours, but we want something else now.
-    Differs,
-    /// Not ours; carries whose it seems to be.
-    Foreign(String),
+    /// Ours, but not as we want it; carries why.
+    Differs(String),
+    /// Not ours, or not ours alone; carries whose it seems to be.
+    Foreign(Claim),
 }
 
 impl Mark {
@@ -56,16 +57,37 @@ impl Mark {
     #[must_use]
     pub fn compare(&self, wanted: &Object, there: &Object) -> Standing {
         match there.label(CASTLE) {
-            None => Standing::Foreign(owner(there)),
+            None if !claim::is_applied_by_us(there) => {
+                return Standing::Foreign(claim::owner(wanted, there));
+            }
             Some(castle) if castle != self.castle.as_str() => {
-                Standing::Foreign(format!("castle {castle}"))
+                return Standing::Foreign(Claim::of(format!("castle {castle}")));
             }
-            Some(_) if there.label(INCARNATION) != Some(self.incarnation.to_string().as_str()) => {
-                Standing::Differs
-            }
-            Some(_) if there.annotation(DIGEST) == wanted.annotation(DIGEST) => Standing::Same,
-            Some(_) => Standing::Differs,
+            _ => {}
         }
+        if let Some(claim) = claim::claim(wanted, there) {
+            return Standing::Foreign(claim);
+        }
+        let difference = if !self.is_of_this_life(there) {
+            Some("it is not marked as of this life of the castle".to_owned())
+        } else if there.annotation(DIGEST) != wanted.annotation(DIGEST) {
+            Some("something else is wanted now".to_owned())
+        } else {
+            claim::drift(wanted, there)
+        };
+        difference.map_or(Standing::Same, Standing::Differs)
+    }
+
+    /// Whether an object carries our mark, that of its layer included.
+    #[must_use]
+    pub fn is_on(&self, object: &Object) -> bool {
+        object.label(CASTLE) == Some(self.castle.as_str())
+            && object.label(LAYER) == Some(self.layer.as_str())
+            && self.is_of_this_life(object)
+    }
+
+    fn is_of_this_life(&self, object: &Object) -> bool {
+        object.label(INCARNATION) == Some(self.incarnation.to_string().as_str())
     }
 
     /// The digest of an object with its keys sorted, without a digest that it may carry already.
@@ -104,20 +126,6 @@ fn write_sorted(text: &mut Vec<u8>, value: &Value) {
 
 fn write_plain(text: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(text, value).expect("plain values become JSON");
-}
-
-/// Whose an object without our label seems to be.
-fn owner(object: &Object) -> String {
-    let tool = object
-        .label("kustomize.toolkit.fluxcd.io/name")
-        .map(|name| format!("Flux (Kustomization {name})"))
-        .or_else(|| object.label("app.kubernetes.io/managed-by").map(str::to_owned));
-    let manager = object
-        .entries("/metadata/managedFields")
-        .iter()
-        .find_map(|f| f.get("manager").and_then(Value::as_str))
-        .map(|manager| format!("field manager {manager}"));
-    tool.or(manager).unwrap_or_else(|| "someone unknown".to_owned())
 }
 
 #[cfg(test)]
@@ -178,12 +186,32 @@ mod tests {
             mark.put_on(&mut object);
             object
         };
-        let (one, there) = (mark(), marked(&mark(), "1234"));
+        let (one, there) = (mark(), applied(marked(&mark(), "1234")));
         assert_eq!(one.compare(&marked(&one, "1234"), &there), Standing::Same);
-        assert_eq!(one.compare(&marked(&one, "1235"), &there), Standing::Differs);
+        assert!(differs(&one, &marked(&one, "1235"), &there));
         // Without the key of this life the right guess looks as wrong as any other.
         let guess = marked(&Mark { key: key("another life"), ..one }, "1234");
         assert_ne!(guess.annotation(DIGEST), there.annotation(DIGEST));
+    }
+
+    /// An object as the server shows it after we have applied it: with all of its fields ours.
+    fn applied(object: Object) -> Object {
+        fn tree(value: &Value) -> Value {
+            let map = value.as_object();
+            map.into_iter()
+                .flatten()
+                .map(|(name, value)| (format!("f:{name}"), tree(value)))
+                .collect()
+        }
+        let tree = tree(object.value());
+        let mut value = object.into_value();
+        value["metadata"]["managedFields"] =
+            json!([{"manager": "castle", "operation": "Apply", "fieldsV1": tree}]);
+        Object::new(value).unwrap()
+    }
+
+    fn differs(mark: &Mark, wanted: &Object, there: &Object) -> bool {
+        matches!(mark.compare(wanted, there), Standing::Differs(_))
     }
 
     #[test]
@@ -191,18 +219,43 @@ mod tests {
         let mark = mark();
         let mut wanted = config_map(&json!({"a": "1"}));
         mark.put_on(&mut wanted);
-        assert_eq!(mark.compare(&wanted, &wanted), Standing::Same);
+        assert_eq!(mark.compare(&wanted, &applied(wanted.clone())), Standing::Same);
+        assert!(
+            differs(&mark, &wanted, &wanted),
+            "without managers nobody knows what was done to it"
+        );
         let mut older = config_map(&json!({"a": "0"}));
         mark.put_on(&mut older);
-        assert_eq!(mark.compare(&wanted, &older), Standing::Differs);
+        assert!(differs(&mark, &wanted, &applied(older)));
         let mut helm = config_map(&json!({}));
         helm.put("labels", "app.kubernetes.io/managed-by", "Helm");
-        assert_eq!(mark.compare(&wanted, &helm), Standing::Foreign("Helm".into()));
+        assert_eq!(mark.compare(&wanted, &helm), Standing::Foreign(Claim::of("Helm")));
         let mut green = config_map(&json!({}));
         Mark { castle: "green".parse().unwrap(), ..mark.clone() }.put_on(&mut green);
-        assert_eq!(mark.compare(&wanted, &green), Standing::Foreign("castle green".into()));
+        let foreign = Standing::Foreign(Claim::of("castle green"));
+        assert_eq!(mark.compare(&wanted, &applied(green)), foreign);
         let mut before = wanted.clone();
         Mark { incarnation: Incarnation::from_bytes([2; 8]), ..mark.clone() }.put_on(&mut before);
-        assert_eq!(mark.compare(&wanted, &before), Standing::Differs);
+        assert!(differs(&mark, &wanted, &applied(before)));
+    }
+
+    #[test]
+    fn what_we_applied_stays_ours_without_its_labels() {
+        let mark = mark();
+        let mut wanted = config_map(&json!({"a": "1"}));
+        mark.put_on(&mut wanted);
+        let mut stripped = applied(wanted.clone()).into_value();
+        stripped["metadata"]["labels"] = json!({});
+        assert!(differs(&mark, &wanted, &Object::new(stripped).unwrap()));
+    }
+
+    #[test]
+    fn the_mark_names_the_layer_too() {
+        let one = mark();
+        let mut object = config_map(&json!({}));
+        one.put_on(&mut object);
+        assert!(one.is_on(&object));
+        assert!(!Mark { layer: "storage".parse().unwrap(), ..one.clone() }.is_on(&object));
+        assert!(!Mark { incarnation: Incarnation::from_bytes([2; 8]), ..one }.is_on(&object));
     }
 }

@@ -197,6 +197,29 @@ impl Object {
         }
     }
 
+    /// Drops what is large and no judge asks for: who holds which field, what was applied last, pod templates,
+    /// containers, schemas.
+    pub(crate) fn lighten(&mut self) {
+        let heavy: &[&str] = match self.kind() {
+            "DaemonSet" | "Deployment" | "Job" | "ReplicaSet" | "StatefulSet" => &["template"],
+            "Pod" => &["containers", "initContainers", "volumes"],
+            "CustomResourceDefinition" => &["versions"],
+            _ => &[],
+        };
+        if let Some(spec) = self.0.get_mut("spec").and_then(Value::as_object_mut) {
+            for name in heavy {
+                spec.remove(*name);
+            }
+        }
+        let Some(metadata) = self.0.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return;
+        };
+        metadata.remove("managedFields");
+        if let Some(notes) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            notes.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+    }
+
     fn entry(&self, part: &str, key: &str) -> Option<&str> {
         self.0.get("metadata")?.get(part)?.get(key)?.as_str()
     }
@@ -306,6 +329,26 @@ mod tests {
             assert_eq!(object.at(pointer), object.value().pointer(pointer), "{pointer}");
         }
         assert_eq!(object.number("/list/1/x"), 2);
+    }
+
+    #[test]
+    fn a_light_object_has_lost_what_is_large_and_is_judged_alike() {
+        let mut object = Object::new(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "a", "namespace": "n", "generation": 2, "managedFields": [{"manager": "x"}],
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}},
+            "status": {"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 0},
+        }))
+        .unwrap();
+        let before = crate::judge::judge(&object);
+        object.lighten();
+        assert_eq!(crate::judge::judge(&object), before);
+        assert_eq!(object.at("/spec").unwrap(), &json!({"replicas": 1}));
+        assert_eq!(
+            object.at("/metadata").unwrap(),
+            &json!({"name": "a", "namespace": "n", "generation": 2, "annotations": {"kept": "yes"}})
+        );
     }
 
     #[test]

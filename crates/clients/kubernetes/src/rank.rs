@@ -1,6 +1,7 @@
 //! The order in which objects are applied: what others stand on comes first.
 
 use crate::object::Object;
+use crate::scope::is_built_in;
 
 /// Kinds that others need, each rank before the next. What is not listed comes after all workloads, as objects
 /// of kinds that a CustomResourceDefinition brings do.
@@ -33,7 +34,7 @@ pub const LAST: usize = RANKS.len();
 /// The rank of an object; lower is applied earlier.
 #[must_use]
 pub fn rank(object: &Object) -> usize {
-    let built_in = !object.group().contains('.') || object.group().ends_with(".k8s.io");
+    let built_in = is_built_in(object);
     RANKS.iter().position(|kinds| built_in && kinds.contains(&object.kind())).unwrap_or(RANKS.len())
 }
 

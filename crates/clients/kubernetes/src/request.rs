@@ -15,6 +15,8 @@ pub(crate) struct Kind {
     pub(crate) plural: String,
     /// Whether its objects live in namespaces.
     pub(crate) namespaced: bool,
+    /// Whether its objects can be listed.
+    pub(crate) listed: bool,
 }
 
 impl Kind {
@@ -64,6 +66,10 @@ pub(crate) fn kinds_of(api_version: &str, reply: &Value) -> Vec<Kind> {
                 name: resource.get("kind")?.as_str()?.to_owned(),
                 plural: plural.to_owned(),
                 namespaced: resource.get("namespaced")?.as_bool()?,
+                listed: resource
+                    .get("verbs")
+                    .and_then(Value::as_array)
+                    .is_some_and(|verbs| verbs.iter().any(|verb| verb == "list")),
             })
         })
         .collect()
@@ -106,6 +112,7 @@ mod tests {
             name: String::new(),
             plural: plural.into(),
             namespaced,
+            listed: true,
         };
         KindPath { kind, namespace }.one("x")
     }

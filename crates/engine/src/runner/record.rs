@@ -31,6 +31,9 @@ impl Turns<'_> {
                     self.tell(EventKind::Notice { step: Some(step), text });
                 }
                 Message::Handover { source } => self.tell(EventKind::Handover { source }),
+                Message::Milestone { name, revision } => {
+                    self.tell(EventKind::Milestone { name, revision });
+                }
                 Message::Progress { step, progress } => self.progress(step, progress)?,
             }
         }

@@ -6,10 +6,12 @@ use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
 use castle_kubernetes::{Mark, Object, ObjectId, Place};
 use castle_model::{Failure, Observed, Verb, Verdict};
-use castle_platforms::cluster::{Cluster, Objects, observed};
-use serde_json::json;
+use castle_platforms::cluster::{Cluster, Objects};
+use serde_json::{Value, json};
 
-use super::revision::{SOURCES, applied};
+use super::note::{Note, drift, specification};
+use super::revision::{SOURCES, applied, short};
+use super::source::repository;
 use super::{KUSTOMIZE, NAMESPACE};
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
@@ -18,10 +20,9 @@ use crate::objects::{apply_tried, marked};
 pub(super) struct Handover(pub(super) Arc<Cluster>);
 
 impl Handover {
-    fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
-        let mark = self.0.mark(cx)?;
+    fn value(&self) -> Value {
         let path = self.0.spec.gitops.path.trim_start_matches("./").trim_matches('/');
-        let root = json!({
+        json!({
             "apiVersion": KUSTOMIZE, "kind": "Kustomization",
             "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
             "spec": {
@@ -29,8 +30,12 @@ impl Handover {
                 "sourceRef": {"kind": "GitRepository", "name": NAMESPACE},
                 "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "cluster-vars"}]},
             },
-        });
-        let objects = marked(&mark, vec![root])?;
+        })
+    }
+
+    fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
+        let mark = self.0.mark(cx)?;
+        let objects = marked(&mark, vec![self.value()])?;
         Ok((mark, objects))
     }
 
@@ -46,14 +51,26 @@ impl Handover {
 impl Step for Handover {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let (mark, wanted) = self.wanted(cx)?;
-        if let Some(observed) = lacking(&self.0.client(cx)?.survey(&mark, &wanted).await?) {
-            return Ok(observed);
+        let client = self.0.client(cx)?;
+        let note = Note::read(&client, &mark).await?;
+        let (Some(note), Some(there)) = (note, client.get(&root()).await?) else {
+            let survey = client.survey(&mark, &wanted).await?;
+            return Ok(lacking(&survey).unwrap_or_else(|| Observed::wrong("not handed over yet")));
+        };
+        if note.root != specification(&self.value()) {
+            return Ok(Observed::wrong("the castle file has changed since the handover"));
         }
-        let there = self.0.look(cx, &Self::places()).await?;
-        Ok(observed(match root_applied(&there) {
-            Verdict::Ready(revision) => Verdict::Ready(words(&revision)),
-            other => other,
-        }))
+        let changed = drift(&self.value(), &there);
+        if !changed.is_empty() {
+            cx.notice(format!(
+                "{} is no longer as castle applied it ({}): since the handover it is Flux' and yours, and is left so",
+                root(),
+                changed.join(", ")
+            ));
+        }
+        let at = there.text("/status/lastAppliedRevision").unwrap_or_default();
+        let (then, now) = (short(&note.revision), short(at));
+        Ok(Observed::right(format!("handed over at {then}; the root is at {now}")))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
@@ -64,8 +81,22 @@ impl Step for Handover {
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let what = "the root Kustomization to be applied";
         let revision = self.0.settled(cx, what, Self::places(), root_applied).await?;
-        cx.handover(format!("{} {revision}", self.0.spec.gitops.url));
-        Ok(words(&revision))
+        let (client, mark) = (self.0.client(cx)?, self.0.mark(cx)?);
+        let gitops = &self.0.spec.gitops;
+        let before = Note::read(&client, &mark).await?;
+        let note = Note {
+            revision: revision.clone(),
+            root: specification(&self.value()),
+            source: specification(&repository(gitops)),
+        };
+        note.write(&client, &mark).await?;
+        // Once in a life: later runs may follow a castle file that has changed, and hand nothing over.
+        if before.is_none() {
+            cx.handover(format!("{} {revision}", gitops.url));
+        } else {
+            cx.notice(format!("{} follows the castle file again", root()));
+        }
+        Ok(format!("{} applied at {revision}", root()))
     }
 }
 
@@ -80,10 +111,6 @@ fn root_applied(there: &Objects) -> Verdict {
         Some(object) => applied(object, there),
         None => Verdict::Waiting(format!("{} is not there yet", root())),
     }
-}
-
-fn words(revision: &str) -> String {
-    format!("{} applied at {revision}", root())
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) fn applied(unit: &Object, there: &Objects) -> Verdict {
 }
 
 /// The source of a Kustomization, if it is of a kind that we know.
-fn source(unit: &Object) -> Option<ObjectId> {
+pub(super) fn source(unit: &Object) -> Option<ObjectId> {
     let reference = |key: &str| unit.text(&format!("/spec/sourceRef/{key}"));
     let (kind, name) = (reference("kind")?, reference("name")?);
     let group = |version: &str| version.split('/').next().map(str::to_owned);
@@ -57,7 +57,7 @@ fn source(unit: &Object) -> Option<ObjectId> {
 }
 
 /// A revision as a person reads it: `main@sha1:6e1f3a02`.
-fn short(revision: &str) -> String {
+pub(super) fn short(revision: &str) -> String {
     if revision.is_empty() {
         return "nothing".to_owned();
     }

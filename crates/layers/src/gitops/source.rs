@@ -8,15 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_kubernetes::judge::judge;
 use castle_kubernetes::{Kubernetes, Mark, Object, ObjectId, Place};
-use castle_model::spec::SecretRef;
+use castle_model::spec::{GitopsSpec, SecretRef};
 use castle_model::{Failure, Observed, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, observed};
 use castle_platforms::handed::SECRETS;
 use serde_json::{Value, json};
 
-use super::NAMESPACE;
+use super::note::{Note, drift, specification};
 use super::revision::SOURCES;
-use crate::engine::{STORE, has_store};
+use super::{NAMESPACE, through_engine};
+use crate::engine::STORE;
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
 
@@ -24,32 +25,36 @@ use crate::objects::{apply_tried, marked};
 pub(super) struct Source(pub(super) Arc<Cluster>);
 
 impl Source {
-    fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>), Failure> {
+    /// What is to be there; the GitRepository only where castle has a say: not since the handover, unless the castle file
+    /// has changed since, or it is gone.
+    async fn wanted(&self, cx: &Context) -> Result<(Mark, Vec<Object>, Option<Object>), Failure> {
         let mark = self.0.mark(cx)?;
         let gitops = &self.0.spec.gitops;
-        let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
         let variables = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-vars", "namespace": NAMESPACE},
             "data": gitops.vars,
         });
-        let mut repository = json!({
-            "apiVersion": SOURCES, "kind": "GitRepository", "metadata": metadata,
-            "spec": {"interval": "1m", "url": gitops.url, "ref": {"branch": gitops.branch}},
-        });
         let mut values = vec![variables];
         if let Some(token) = &gitops.token {
             values.push(self.credentials(cx, token)?);
-            repository["spec"]["secretRef"] = json!({"name": NAMESPACE});
         }
-        values.push(repository);
+        let (client, value) = (self.0.client(cx)?, repository(gitops));
+        let note = Note::read(&client, &mark).await?;
+        let handed = match note.filter(|note| note.source == specification(&value)) {
+            Some(_) => client.get(&id()).await?,
+            None => None,
+        };
+        if handed.is_none() {
+            values.push(value);
+        }
         let objects = marked(&mark, values)?;
-        Ok((mark, objects))
+        Ok((mark, objects, handed))
     }
 
     /// The repository's credentials: through the secret store where there is one, else placed directly.
     fn credentials(&self, cx: &Context, token: &SecretRef) -> Result<Value, Failure> {
         let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
-        if has_store(&self.0.spec) {
+        if through_engine(&self.0.spec) {
             return Ok(json!({
                 "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": metadata,
                 "spec": {
@@ -91,9 +96,8 @@ impl Source {
 
     /// Whether Flux has fetched the head; then the revision.
     async fn fetched(&self, cx: &Context, client: &Kubernetes) -> Result<Verdict, Failure> {
-        let id = ObjectId::namespaced(SOURCES, "GitRepository", NAMESPACE, NAMESPACE);
-        let Some(repository) = client.get(&id).await? else {
-            return Ok(Verdict::Waiting(format!("{id} is not there yet")));
+        let Some(repository) = client.get(&id()).await? else {
+            return Ok(Verdict::Waiting(format!("{} is not there yet", id())));
         };
         let there = match judge(&repository) {
             Verdict::Ready(_) => repository.text("/status/artifact/revision").unwrap_or_default(),
@@ -109,19 +113,52 @@ impl Source {
     }
 }
 
+/// The repository as Flux is told of it.
+pub(super) fn repository(gitops: &GitopsSpec) -> Value {
+    let mut repository = json!({
+        "apiVersion": SOURCES, "kind": "GitRepository",
+        "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
+        "spec": {"interval": "1m", "url": gitops.url, "ref": {"branch": gitops.branch}},
+    });
+    if gitops.token.is_some() {
+        repository["spec"]["secretRef"] = json!({"name": NAMESPACE});
+    }
+    repository
+}
+
+fn id() -> ObjectId {
+    ObjectId::namespaced(SOURCES, "GitRepository", NAMESPACE, NAMESPACE)
+}
+
 #[async_trait]
 impl Step for Source {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.0.client(cx)?;
-        let (mark, wanted) = self.wanted(cx)?;
+        let (mark, wanted, handed) = self.wanted(cx).await?;
         if let Some(observed) = lacking(&client.survey(&mark, &wanted).await?) {
             return Ok(observed);
         }
-        Ok(observed(self.fetched(cx, &client).await?))
+        let Some(there) = handed else {
+            return Ok(observed(self.fetched(cx, &client).await?));
+        };
+        // Handed over: castle only observes, and a Git host that is away is no reason to stop.
+        let changed = drift(&repository(&self.0.spec.gitops), &there);
+        if !changed.is_empty() {
+            cx.notice(format!(
+                "{} is no longer as castle applied it ({}): since the handover it is Flux' and yours, and is left so",
+                id(),
+                changed.join(", ")
+            ));
+        }
+        let revision = there.text("/status/artifact/revision").unwrap_or("nothing").to_owned();
+        if let Verdict::Waiting(why) = judge(&there) {
+            cx.notice(format!("Flux holds {revision}, and can not fetch more: {why}"));
+        }
+        Ok(Observed::right(format!("Flux holds {revision}")))
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
-        let (mark, wanted) = self.wanted(cx)?;
+        let (mark, wanted, _) = self.wanted(cx).await?;
         // Asked before Flux is: a repository that does not answer or a token without rights is said in its own words.
         self.head(cx).await?;
         apply_tried(cx, &self.0.client(cx)?, &mark, &wanted).await.map(Acted::of)
@@ -129,13 +166,12 @@ impl Step for Source {
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let client = self.0.client(cx)?;
-        let id = ObjectId::namespaced(SOURCES, "GitRepository", NAMESPACE, NAMESPACE);
         let place = Place::within(SOURCES, "GitRepository", NAMESPACE);
         self.0
             .settled(cx, "Flux to fetch the repository", vec![place], |there| {
-                match there.get(&id) {
+                match there.get(&id()) {
                     Some(object) => judge(object),
-                    None => Verdict::Waiting(format!("{id} is not there yet")),
+                    None => Verdict::Waiting(format!("{} is not there yet", id())),
                 }
             })
             .await?;

@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use super::Kubernetes;
 use super::kinds::Resource;
+use super::{Kubernetes, defaults};
 use crate::turn::Turn;
 
 impl Kubernetes {
@@ -13,7 +13,7 @@ impl Kubernetes {
     pub(super) fn completed(
         &mut self,
         turn: &mut Turn<'_>,
-        resource: &Resource,
+        (resource, namespace): (&Resource, &str),
         before: Option<&Value>,
         object: Value,
     ) -> Value {
@@ -23,6 +23,9 @@ impl Kubernetes {
         let uid = old["uid"].as_str().map_or_else(|| uuid(turn), str::to_owned);
         let born = old["creationTimestamp"].as_str().map_or_else(|| self.stamp(), str::to_owned);
         object["metadata"]["uid"] = uid.into();
+        if !namespace.is_empty() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
         object["metadata"]["creationTimestamp"] = born.into();
         // Nobody but the server says that an object is being deleted.
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
@@ -33,7 +36,10 @@ impl Kubernetes {
                 }
             }
         }
-        self.defaults(resource, before, &mut object);
+        defaults::fill(resource, &mut object);
+        if resource.kind == "Service" && !resource.custom {
+            self.complete_service(before, &mut object);
+        }
         if resource.has_generation() {
             let last = old["generation"].as_i64().unwrap_or(0);
             let changed = before.is_none_or(|b| content(b, resource) != content(&object, resource));
@@ -42,35 +48,18 @@ impl Kubernetes {
         object
     }
 
-    /// What the server fills in for kinds that others read.
-    fn defaults(&mut self, resource: &Resource, before: Option<&Value>, object: &mut Value) {
-        match resource.kind.as_str() {
-            "Namespace" => {
-                if object["status"].is_null() {
-                    object["status"]["phase"] = "Active".into();
-                }
-                if object["spec"].is_null() {
-                    object["spec"]["finalizers"] = json!(["kubernetes"]);
-                }
-                let name = object["metadata"]["name"].clone();
-                object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-            }
-            "Deployment" | "StatefulSet" | "ReplicaSet" if object["spec"]["replicas"].is_null() => {
-                object["spec"]["replicas"] = 1.into();
-            }
-            "PersistentVolumeClaim" if object["status"].is_null() => {
-                object["status"]["phase"] = "Pending".into();
-            }
-            "Secret" if object["type"].is_null() => object["type"] = "Opaque".into(),
-            "Service" => self.complete_service(before, object),
-            _ => {}
-        }
-    }
-
+    /// What the server fills in for a service: its address among others.
     fn complete_service(&mut self, before: Option<&Value>, object: &mut Value) {
         let spec = &mut object["spec"];
-        if spec["type"].is_null() {
-            spec["type"] = "ClusterIP".into();
+        for (field, value) in [
+            ("type", "ClusterIP"),
+            ("sessionAffinity", "None"),
+            ("internalTrafficPolicy", "Cluster"),
+            ("ipFamilyPolicy", "SingleStack"),
+        ] {
+            if spec[field].is_null() {
+                spec[field] = value.into();
+            }
         }
         for port in spec["ports"].as_array_mut().into_iter().flatten() {
             if port["protocol"].is_null() {
@@ -89,6 +78,11 @@ impl Kubernetes {
             self.counter += 1;
             let (high, low) = (self.counter / 250 % 250, self.counter % 250 + 2);
             spec["clusterIP"] = format!("10.96.{high}.{low}").into();
+        }
+        spec["clusterIPs"] = vec![spec["clusterIP"].clone()].into();
+        spec["ipFamilies"] = vec![Value::from("IPv4")].into();
+        if object["status"].is_null() {
+            object["status"]["loadBalancer"] = Value::Object(Map::new());
         }
     }
 }

@@ -85,6 +85,50 @@ pub(super) fn fill(value: &mut Value, schema: &Value) {
     }
 }
 
+/// A field of an applied object whose value is of another type than the schema says, in the server's words.
+pub(super) fn mistyped(object: &Value, schema: &Value) -> Option<String> {
+    let fields = object.as_object()?.iter().filter(|(name, _)| !ROOT.contains(&name.as_str()));
+    fields.into_iter().find_map(|(name, value)| {
+        mistyped_below(value, schema["properties"].get(name)?, &format!(".{name}"))
+    })
+}
+
+fn mistyped_below(value: &Value, schema: &Value, path: &str) -> Option<String> {
+    if schema["x-kubernetes-int-or-string"] == true {
+        return None;
+    }
+    let go = match value {
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        _ => "map[string]interface {}",
+    };
+    match (schema["type"].as_str(), value) {
+        (Some("integer" | "number"), other) if !other.is_number() => {
+            Some(format!("{path}: expected numeric (int or float), got {go}"))
+        }
+        (Some("string"), other) if !other.is_string() => Some(not_text(path, other)),
+        (Some("boolean"), other) if !other.is_boolean() => {
+            Some(format!("{path}: expected boolean, got {go}"))
+        }
+        (_, Value::Object(map)) => map.iter().find_map(|(name, value)| {
+            let below = schema["properties"].get(name);
+            let below = below.or_else(|| schema.get("additionalProperties"))?;
+            mistyped_below(value, below, &format!("{path}.{name}"))
+        }),
+        (_, Value::Array(list)) => list.iter().enumerate().find_map(|(index, value)| {
+            mistyped_below(value, &schema["items"], &format!("{path}[{index}]"))
+        }),
+        _ => None,
+    }
+}
+
+/// A text was expected.
+pub(super) fn not_text(path: &str, value: &Value) -> String {
+    format!("{path}: expected string, got &value.valueUnstructured{{Value:{value}}}")
+}
+
 /// What the schema refuses first, in the server's words: `spec.size: Required value`.
 pub(super) fn judge(object: &Value, schema: &Value) -> Result<(), String> {
     let Some(map) = object.as_object() else { return Ok(()) };

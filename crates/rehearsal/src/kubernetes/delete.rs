@@ -51,14 +51,16 @@ impl Write<'_> {
         let reply = match left {
             Some(left) => HttpReply::json(200, &Shown::alone(&left, &version)),
             None if with_object => HttpReply::json(200, &Shown::alone(&live, &version)),
-            None => HttpReply::json(
-                200,
-                &json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "details": {"name": self.name(), "group": self.resource.group,
-                        "kind": self.resource.plural, "uid": live["metadata"]["uid"]},
-                }),
-            ),
+            None => {
+                let mut details = json!({"name": self.name(), "group": self.resource.group,
+                    "kind": self.resource.plural, "uid": live["metadata"]["uid"]});
+                if self.resource.group.is_empty() {
+                    details.as_object_mut().map(|map| map.shift_remove("group"));
+                }
+                let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                    "status": "Success", "details": details});
+                HttpReply::json(200, &status)
+            }
         };
         Ok(if dry { reply } else { reply.changed() })
     }

@@ -1,17 +1,47 @@
 //! Flux: a source is fetched at its head, and Kustomizations are built in the order of their needs.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::kinds::condition;
 use super::store::{key, parts};
 use super::{Kubernetes, Span, set_condition};
-use crate::turn::{Declared, Neighbours, Turn};
+use crate::turn::{Neighbours, Turn};
+
+mod apply;
+mod render;
 
 const NAMESPACE: &str = "flux-system";
-/// How long a controller waits after a failure.
+/// How long the source controller waits after a failure.
 const AGAIN: Span = (4_000, 5_000, 6_000);
-/// The label that a Kustomization puts on what it applies.
-const APPLIED_BY: &str = "kustomize.toolkit.fluxcd.io/name";
+/// How often health is looked at while something is waited for.
+const HEALTH: Span = (1_000, 1_000, 1_000);
+/// What somebody asks Flux by to look again.
+const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
+
+/// What goes wrong with Flux because somebody says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FluxTrouble {
+    /// A Kustomization does not hear that what it depends on has become ready: it looks again only at its own interval.
+    Miss {
+        /// Its name, in the namespace `flux-system`.
+        unit: String,
+    },
+}
+
+/// Why a Kustomization is not applied: the reason and the message of its condition.
+type Held = (&'static str, String);
+
+/// What was applied.
+struct Built {
+    revision: String,
+    inventory: Vec<Value>,
+    /// What is waited for, in words.
+    unhealthy: Option<String>,
+}
 
 impl Kubernetes {
     /// The source controller: where is the branch?
@@ -62,6 +92,31 @@ impl Kubernetes {
         Ok(format!("{branch}@sha1:{commit}"))
     }
 
+    /// Lets something go wrong with Flux.
+    pub fn flux_suffers(&mut self, trouble: &FluxTrouble) {
+        let FluxTrouble::Miss { unit } = trouble;
+        self.deaf.insert(unit.clone());
+    }
+
+    /// The helm controller: a release is installed after a while. What a chart holds is not emulated.
+    pub(super) fn install(&mut self, place: &str) {
+        if !self.is_up(NAMESPACE, "deployments", "helm-controller") {
+            return;
+        }
+        let (stamp, (_, _, namespace, name)) = (self.stamp(), parts(place));
+        self.store.change(place, |object| {
+            let chart = &object["spec"]["chart"]["spec"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let message = format!(
+                "Helm install succeeded for release {namespace}/{name}.v1 with chart {}@{}",
+                text(&chart["chart"]),
+                text(&chart["version"])
+            );
+            object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
+            set_condition(object, "Ready", true, "InstallSucceeded", &message, &stamp);
+        });
+    }
+
     /// The kustomize controller: with its source fetched and its needs ready, a Kustomization is applied.
     pub(super) fn build(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
         let Some(object) = self.store.shared(place) else { return };
@@ -70,148 +125,120 @@ impl Kubernetes {
         {
             return;
         }
+        let built = self.built(turn, &object, neighbours);
+        let interval = every(&object["spec"]["interval"], 600_000);
+        let next = match &built {
+            Ok(Built { unhealthy: None, .. }) => {
+                self.deaf.remove(parts(place).3);
+                interval
+            }
+            Ok(_) => HEALTH,
+            Err(("DependencyNotReady", _)) if self.deaf.contains(parts(place).3) => interval,
+            Err(("DependencyNotReady", _)) => self.requeue(),
+            Err((_, why)) if why.starts_with("Source artifact not found") => self.requeue(),
+            Err(_) => every(&object["spec"]["retryInterval"], interval.0),
+        };
         let stamp = self.stamp();
-        match self.built(turn, &object, neighbours) {
-            Ok(revision) => {
-                let fresh = object["status"]["lastAppliedRevision"] != revision.as_str()
-                    || !condition(&object, "Ready");
-                self.store.change(place, |object| {
-                    let message = format!("Applied revision: {revision}");
-                    object["status"]["observedGeneration"] =
-                        object["metadata"]["generation"].clone();
-                    object["status"]["lastAppliedRevision"] = revision.clone().into();
-                    object["status"]["lastAttemptedRevision"] = revision.clone().into();
-                    set_condition(
-                        object,
-                        "Ready",
-                        true,
-                        "ReconciliationSucceeded",
-                        &message,
-                        &stamp,
-                    );
-                });
-                if fresh {
-                    self.plan(turn, place, every(&object["spec"]["interval"], 600_000));
-                }
-            }
-            Err((reason, why)) => {
-                self.store.change(place, |object| {
-                    object["status"]["observedGeneration"] =
-                        object["metadata"]["generation"].clone();
-                    set_condition(object, "Ready", false, reason, &why, &stamp);
-                });
-                let next = if reason == "DependencyNotReady" { self.requeue() } else { AGAIN };
-                self.plan(turn, place, next);
-            }
+        // What was built may have changed the Kustomization itself.
+        let Some(object) = self.store.shared(place) else { return };
+        let mut after = (*object).clone();
+        noted(&mut after, built, &stamp);
+        if after != *object {
+            self.store.change(place, |object| *object = after);
         }
+        self.plan(turn, place, next);
     }
 
-    /// The revision that was applied, or the reason and message of the failure.
+    /// What was applied, or the reason and message of the failure.
     fn built(
         &mut self,
         turn: &mut Turn<'_>,
         object: &Value,
         neighbours: &dyn Neighbours,
-    ) -> Result<String, (&'static str, String)> {
+    ) -> Result<Built, Held> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
         let reference = &object["spec"]["sourceRef"];
         let name = reference["name"].as_str().unwrap_or_default();
         let home = reference["namespace"].as_str().unwrap_or(namespace);
-        let source = self
-            .store
-            .get(&key("source.toolkit.fluxcd.io", "gitrepositories", home, name))
-            .cloned();
+        let source =
+            self.store.shared(&key("source.toolkit.fluxcd.io", "gitrepositories", home, name));
         let source = source.ok_or_else(|| {
-            (
-                "ArtifactFailed",
-                format!("GitRepository.source.toolkit.fluxcd.io \"{name}\" not found"),
-            )
+            let full = "gitrepositories.source.toolkit.fluxcd.io";
+            ("ArtifactFailed", format!("{full} \"{name}\" not found"))
         })?;
         let revision = source["status"]["artifact"]["revision"].as_str().map(str::to_owned);
         let revision = revision.ok_or_else(|| {
-            ("ArtifactFailed", "Source artifact not found, retrying in 30s".to_owned())
+            let seconds = self.requeue().0 / 1_000;
+            ("ArtifactFailed", format!("Source artifact not found, retrying in {seconds}s"))
         })?;
         self.needs_ready(object, namespace, &revision)?;
-        self.values_there(object, namespace)?;
         let url = source["spec"]["url"].as_str().unwrap_or_default();
-        let path = object["spec"]["path"].as_str().unwrap_or("./");
-        let child = !object["metadata"]["labels"][APPLIED_BY].is_null();
-        match neighbours.kustomizations(url, path) {
-            Some(declared) => self.declare(turn, object, &declared),
-            None if child => {}
-            None => {
-                return Err((
-                    "ArtifactFailed",
-                    format!("kustomization path not found: stat {path}: no such file or directory"),
-                ));
-            }
-        }
-        Ok(revision)
+        let commit = revision.rsplit(':').next().unwrap_or_default();
+        let empty = BTreeMap::new();
+        let files = neighbours.git_files(url, commit).unwrap_or(&empty);
+        let texts = render::texts(files, object["spec"]["path"].as_str().unwrap_or("./"))?;
+        let values = self.values(object, namespace)?;
+        let objects = render::objects(texts, values.as_ref())?;
+        let inventory = self.put_all(turn, object, objects)?;
+        let unhealthy =
+            if object["spec"]["wait"] == true { self.unhealthy(&inventory) } else { None };
+        Ok(Built { revision, inventory, unhealthy })
     }
 
-    fn needs_ready(
-        &self,
-        object: &Value,
-        namespace: &str,
-        revision: &str,
-    ) -> Result<(), (&'static str, String)> {
+    fn needs_ready(&self, object: &Value, namespace: &str, revision: &str) -> Result<(), Held> {
         for need in object["spec"]["dependsOn"].as_array().map_or(&[][..], Vec::as_slice) {
             let name = need["name"].as_str().unwrap_or_default();
             let home = need["namespace"].as_str().unwrap_or(namespace);
+            let full = "kustomizations.kustomize.toolkit.fluxcd.io";
             let there =
                 self.store.get(&key("kustomize.toolkit.fluxcd.io", "kustomizations", home, name));
-            let ready = there.is_some_and(|o| {
-                condition(o, "Ready") && o["status"]["lastAppliedRevision"] == revision
-            });
-            if !ready {
-                return Err((
-                    "DependencyNotReady",
-                    format!("dependency '{home}/{name}' is not ready"),
-                ));
-            }
+            let why = match there {
+                None => format!("not found: {full} \"{name}\" not found"),
+                Some(other) if !condition(other, "Ready") => "is not ready".to_owned(),
+                Some(other)
+                    if other["spec"]["sourceRef"] == object["spec"]["sourceRef"]
+                        && other["status"]["lastAppliedRevision"] != revision =>
+                {
+                    "revision is not up to date".to_owned()
+                }
+                Some(_) => continue,
+            };
+            return Err(("DependencyNotReady", format!("dependency '{home}/{name}' {why}")));
         }
         Ok(())
     }
 
-    /// What `postBuild` substitutes from must be there.
-    fn values_there(&self, object: &Value, namespace: &str) -> Result<(), (&'static str, String)> {
-        for from in
-            object["spec"]["postBuild"]["substituteFrom"].as_array().map_or(&[][..], Vec::as_slice)
-        {
+    /// What `postBuild` puts in for variables; none if it does not.
+    fn values(
+        &self,
+        object: &Value,
+        namespace: &str,
+    ) -> Result<Option<BTreeMap<String, String>>, Held> {
+        let build = &object["spec"]["postBuild"];
+        if build.is_null() {
+            return Ok(None);
+        }
+        let mut values = BTreeMap::new();
+        for from in build["substituteFrom"].as_array().map_or(&[][..], Vec::as_slice) {
             let (kind, name) = (
                 from["kind"].as_str().unwrap_or_default(),
                 from["name"].as_str().unwrap_or_default(),
             );
             let plural = if kind == "Secret" { "secrets" } else { "configmaps" };
-            if self.store.get(&key("", plural, namespace, name)).is_none()
-                && from["optional"] != true
-            {
-                return Err((
-                    "BuildFailed",
-                    format!("substitute from '{kind}/{name}' error: {plural} \"{name}\" not found"),
-                ));
+            match self.store.get(&key("", plural, namespace, name)) {
+                Some(there) => values.extend(texts_of(&there["data"])),
+                None if from["optional"] == true => {}
+                None => {
+                    let why = format!("{plural} \"{name}\" not found");
+                    return Err((
+                        "BuildFailed",
+                        format!("substitute from '{kind}/{name}' error: {why}"),
+                    ));
+                }
             }
         }
-        Ok(())
-    }
-
-    /// The Kustomizations in a folder of the repository become objects.
-    fn declare(&mut self, turn: &mut Turn<'_>, parent: &Value, declared: &[Declared]) {
-        let name = parent["metadata"]["name"].as_str().unwrap_or_default();
-        for child in declared {
-            let needs: Vec<Value> = child.depends_on.iter().map(|n| json!({"name": n})).collect();
-            let place =
-                key("kustomize.toolkit.fluxcd.io", "kustomizations", NAMESPACE, &child.name);
-            if self.store.get(&place).is_some() {
-                continue;
-            }
-            self.make(turn, ("kustomize.toolkit.fluxcd.io", "kustomizations"), json!({
-                "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-                "metadata": {"name": child.name, "namespace": NAMESPACE, "labels": {APPLIED_BY: name}},
-                "spec": {"interval": "15m", "retryInterval": "1m", "prune": true, "path": child.path,
-                    "dependsOn": needs, "sourceRef": parent["spec"]["sourceRef"]},
-            }));
-        }
+        values.extend(texts_of(&build["substitute"]));
+        Ok(Some(values))
     }
 
     /// How often a Kustomization looks whether its needs are ready: the controller's argument, else 30 s.
@@ -227,6 +254,54 @@ impl Kubernetes {
         });
         every(&argument.unwrap_or(Value::Null), 30_000)
     }
+}
+
+/// Writes into a Kustomization how its building went.
+fn noted(object: &mut Value, built: Result<Built, Held>, stamp: &str) {
+    let asked = object["metadata"]["annotations"][REQUESTED].clone();
+    if !asked.is_null() {
+        object["status"]["lastHandledReconcileAt"] = asked;
+    }
+    if object["status"]["observedGeneration"].is_null() {
+        object["status"]["observedGeneration"] = (-1).into();
+    }
+    match built {
+        Ok(built) => {
+            let revision = built.revision;
+            object["status"]["lastAttemptedRevision"] = revision.clone().into();
+            object["status"]["inventory"] = json!({"entries": built.inventory});
+            if let Some(what) = built.unhealthy {
+                let message = format!("Running health checks for revision {revision}: {what}");
+                return progressing(object, &message, stamp);
+            }
+            let message = format!("Applied revision: {revision}");
+            object["status"]["lastAppliedRevision"] = revision.into();
+            // Noted by a success alone.
+            object["status"]["observedGeneration"] = object["metadata"]["generation"].clone();
+            set_condition(object, "Ready", true, "ReconciliationSucceeded", &message, stamp);
+        }
+        Err((reason, why)) => set_condition(object, "Ready", false, reason, &why, stamp),
+    }
+}
+
+/// Says that it is neither ready nor not.
+fn progressing(object: &mut Value, message: &str, stamp: &str) {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let same = |c: &Value| c["status"] == "Unknown" && c["message"] == message;
+    if conditions.iter().any(same) {
+        return;
+    }
+    set_condition(object, "Ready", false, "Progressing", message, stamp);
+    if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+        for condition in conditions.iter_mut().filter(|c| c["type"] == "Ready") {
+            condition["status"] = "Unknown".into();
+        }
+    }
+}
+
+fn texts_of(map: &Value) -> impl Iterator<Item = (String, String)> + '_ {
+    let entries = map.as_object().into_iter().flatten();
+    entries.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
 }
 
 /// A Go duration (`1m30s`) as a span that is always as long.

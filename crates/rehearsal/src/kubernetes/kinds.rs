@@ -1,6 +1,6 @@
 //! The kinds that the API server knows: those built in, and those that CustomResourceDefinitions bring.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::shape::Shape;
 use super::store::{Store, key};
@@ -16,6 +16,9 @@ pub(super) struct Resource {
     pub(super) custom: bool,
     /// Whether its status is written apart.
     pub(super) status: bool,
+    pub(super) singular: String,
+    /// The names that people type.
+    pub(super) short: Vec<String>,
 }
 
 impl Resource {
@@ -36,13 +39,6 @@ impl Resource {
     pub(super) fn has_generation(&self) -> bool {
         !self.group.is_empty() && !NO_GENERATION.contains(&self.group.as_str())
             || self.kind == "Pod"
-    }
-
-    fn discovered(&self) -> Value {
-        json!({
-            "name": self.plural, "singularName": self.kind.to_lowercase(), "namespaced": self.namespaced,
-            "kind": self.kind, "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
-        })
     }
 }
 
@@ -74,6 +70,32 @@ const WITH_STATUS: &[&str] = &[
     "ResourceQuota",
     "Service",
     "StatefulSet",
+];
+
+/// The names of built-in kinds that people type.
+const SHORT: &[(&str, &str)] = &[
+    ("configmaps", "cm"),
+    ("cronjobs", "cj"),
+    ("customresourcedefinitions", "crd"),
+    ("daemonsets", "ds"),
+    ("deployments", "deploy"),
+    ("events", "ev"),
+    ("horizontalpodautoscalers", "hpa"),
+    ("ingresses", "ing"),
+    ("namespaces", "ns"),
+    ("networkpolicies", "netpol"),
+    ("nodes", "no"),
+    ("persistentvolumeclaims", "pvc"),
+    ("persistentvolumes", "pv"),
+    ("poddisruptionbudgets", "pdb"),
+    ("pods", "po"),
+    ("priorityclasses", "pc"),
+    ("replicasets", "rs"),
+    ("resourcequotas", "quota"),
+    ("serviceaccounts", "sa"),
+    ("services", "svc"),
+    ("statefulsets", "sts"),
+    ("storageclasses", "sc"),
 ];
 
 /// The fields of built-in kinds that have others than `spec` and `status`.
@@ -185,43 +207,12 @@ fn built_in(&(group, version, plural, kind, namespaced): &BuiltIn) -> Resource {
         namespaced,
         custom: false,
         status: WITH_STATUS.contains(&kind),
+        singular: kind.to_lowercase(),
+        short: SHORT
+            .iter()
+            .find(|(plural_name, _)| *plural_name == plural)
+            .map_or_else(Vec::new, |(_, short)| vec![(*short).to_owned()]),
     }
-}
-
-/// The answer to discovery of one group and version; none if there is no such group.
-pub(super) fn discover(store: &Store, group: &str, version: &str) -> Option<Value> {
-    let mut resources: Vec<Value> = all(store)
-        .iter()
-        .filter(|r| r.group == group && r.version == version)
-        .map(Resource::discovered)
-        .collect();
-    resources.sort_by_key(|r| r["name"].as_str().unwrap_or_default().to_owned());
-    (!resources.is_empty()).then(|| {
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": join(group, version), "resources": resources})
-    })
-}
-
-/// The answer to `/apis`.
-pub(super) fn groups(store: &Store) -> Value {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for resource in all(store).into_iter().filter(|r| !r.group.is_empty()) {
-        match groups.iter_mut().find(|(name, _)| *name == resource.group) {
-            Some((_, versions)) if versions.contains(&resource.version) => {}
-            Some((_, versions)) => versions.push(resource.version),
-            None => groups.push((resource.group, vec![resource.version])),
-        }
-    }
-    let groups: Vec<Value> = groups
-        .iter()
-        .map(|(name, versions)| {
-            let versions: Vec<Value> = versions
-                .iter()
-                .map(|v| json!({"groupVersion": join(name, v), "version": v}))
-                .collect();
-            json!({"name": name, "preferredVersion": versions[0], "versions": versions})
-        })
-        .collect();
-    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// The shape of the objects of a kind; a kind that is not built in has its definition.
@@ -254,6 +245,26 @@ pub(super) fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
     unknown
 }
 
+/// A field of an applied object of a built-in kind that is of another type, in the server's words.
+pub(super) fn mistyped(resource: &Resource, object: &Value) -> Option<String> {
+    if !matches!(resource.kind.as_str(), "ConfigMap" | "Secret") {
+        return None;
+    }
+    let mut data = object["data"].as_object()?.iter();
+    let (name, value) = data.find(|(_, value)| !value.is_string())?;
+    Some(super::custom::not_text(&format!(".data.{name}"), value))
+}
+
+/// Whether a group and version are served.
+pub(super) fn is_served(store: &Store, group: &str, version: &str) -> bool {
+    BUILT_IN.iter().any(|row| (row.0, row.1) == (group, version))
+        || store
+            .all("apiextensions.k8s.io", "customresourcedefinitions")
+            .filter(|(_, definition)| definition["spec"]["group"] == group)
+            .flat_map(|(_, definition)| from_definition(definition))
+            .any(|kind| kind.version == version)
+}
+
 /// Whether a condition of an object is `True`.
 pub(super) fn condition(object: &Value, kind: &str) -> bool {
     object["status"]["conditions"].as_array().is_some_and(|conditions| {
@@ -280,10 +291,20 @@ fn from_definition(definition: &Value) -> Vec<Resource> {
             namespaced: spec["scope"] == "Namespaced",
             custom: true,
             status: version["subresources"].get("status").is_some(),
+            singular: spec["names"]["singular"]
+                .as_str()
+                .map_or_else(|| text(&spec["names"]["kind"]).to_lowercase(), str::to_owned),
+            short: spec["names"]["shortNames"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect(),
         })
         .collect()
 }
 
-fn join(group: &str, version: &str) -> String {
+/// `apps/v1`, or `v1` for the core group.
+pub(super) fn join(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

@@ -237,11 +237,32 @@ impl Kubernetes {
             told(by_finalizer, "in")
         );
         let stamp = self.stamp();
+        let conditions = [
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                false,
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                false,
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                false,
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            ("NamespaceContentRemaining", true, "SomeResourcesRemain", remain.as_str()),
+            ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", held.as_str()),
+        ];
         self.store.change(&namespace, |object| {
-            let kind = "NamespaceContentRemaining";
-            set_condition(object, kind, true, "SomeResourcesRemain", &remain, &stamp);
-            let kind = "NamespaceFinalizersRemaining";
-            set_condition(object, kind, true, "SomeFinalizersRemain", &held, &stamp);
+            for (kind, holds, reason, message) in conditions {
+                set_condition(object, kind, holds, reason, message, &stamp);
+            }
         });
         self.later(turn, (2_000, 5_000, 8_000), Work::NamespaceGone { name: name.to_owned() });
     }

@@ -8,13 +8,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Kubernetes;
 use super::kinds::Resource;
 use super::refuse::No;
 use super::route::{Query, Route, Selector};
 use super::shown::Shown;
 use super::watch::Opening;
-use crate::turn::{HttpBody, HttpReply};
+use super::{BOOKMARKS, Kubernetes, Work};
+use crate::turn::{HttpBody, HttpReply, Turn};
 
 /// What a page says when the place that it goes on from is no longer remembered.
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start \
@@ -38,11 +38,19 @@ impl Token {
     }
 
     fn read(text: &str) -> Result<Self, No> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-        bytes
-            .and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok())
-            .filter(|token| token.v == "meta.k8s.io/v1" && token.rv != 0)
-            .ok_or_else(|| No::bad("continue key is not valid: illegal base64 data"))
+        let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+        let token = serde_json::from_slice::<Self>(&bytes).ok();
+        token.filter(|token| token.v == "meta.k8s.io/v1" && token.rv != 0).ok_or_else(|| {
+            let first = bytes.first().copied().unwrap_or_default();
+            let shown = if first.is_ascii_graphic() {
+                char::from(first).to_string()
+            } else {
+                format!("\\u{first:04x}")
+            };
+            No::bad(format!(
+                "invalid continue token: continue key is not valid: invalid character '{shown}' looking for beginning of value"
+            ))
+        })
     }
 
     fn written(&self) -> String {
@@ -54,8 +62,10 @@ impl Token {
 type Objects = BTreeMap<String, Arc<Value>>;
 
 impl Kubernetes {
+    /// Answers a list, or opens a watch.
     pub(super) fn list(
         &self,
+        turn: &mut Turn<'_>,
         resource: &Resource,
         route: &Route,
         query: &Query,
@@ -66,7 +76,12 @@ impl Kubernetes {
         }
         let selector = Selector::parse(query, resource)?.named(route.name.as_deref());
         if query.is("watch") {
-            let cursor = self.watch(resource, prefix, selector, &Opening::read(query))?;
+            let opening = Opening::read(query);
+            let cursor = self.watch(resource, prefix, selector, &opening)?;
+            // Bookmarks end the longer ones.
+            if let Some(lasts) = opening.lasts.filter(|lasts| *lasts < BOOKMARKS) {
+                self.later(turn, (lasts, lasts, lasts), Work::WatchEnds);
+            }
             let mut reply = HttpReply::json(200, &Value::Null);
             reply.body = HttpBody::Watch(cursor);
             return Ok(reply);
@@ -75,6 +90,9 @@ impl Kubernetes {
         objects.retain(|_, object| selector.matches(object));
         let limit = query.get("limit").parse::<usize>().ok().filter(|limit| *limit > 0);
         let mut metadata = json!({"resourceVersion": version.to_string()});
+        if resource.custom {
+            metadata["continue"] = "".into();
+        }
         let all = objects.len();
         if let Some(limit) = limit.filter(|limit| *limit < all) {
             let last = objects.keys().nth(limit - 1).cloned().unwrap_or_default();
@@ -104,7 +122,12 @@ impl Kubernetes {
         let current = || self.store.under(prefix).map(|(k, o)| (k.clone(), o.clone())).collect();
         let text = query.get("continue");
         if text.is_empty() {
-            let asked = query.get("resourceVersion").parse::<u64>().unwrap_or(0);
+            let asked = match query.get("resourceVersion") {
+                "" => 0,
+                text => text.parse::<u64>().map_err(|_| {
+                    No::bad(format!("invalid resource version: {}", super::watch::no_number(text)))
+                })?,
+            };
             if asked > now {
                 return Err(No::too_large(asked, now));
             }

@@ -1,6 +1,6 @@
-//! Longhorn: managers find disks, the deployer makes the CSI drivers, and claims are bound.
+//! Longhorn: managers find disks, the deployer makes the CSI drivers, and claims are bound where replicas fit.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::birth::workload;
 use super::kinds::condition;
@@ -11,6 +11,11 @@ use crate::turn::Turn;
 const NAMESPACE: &str = "longhorn-system";
 /// The extension without which no volume can be attached.
 const ISCSI: &str = "iscsi-tools";
+const DRIVER: &str = "driver.longhorn.io";
+/// How much a data disk holds, and how much of the system's disk is left.
+const SIZES: (u64, u64) = (100 << 30, 20 << 30);
+/// How long a claim waits that could not be served.
+const AGAIN: super::Span = (2_000, 3_000, 5_000);
 
 impl Kubernetes {
     /// A manager runs on a node: the node is known to Longhorn, and its disk soon.
@@ -18,12 +23,8 @@ impl Kubernetes {
         if !self.knows("longhorn.io", "nodes") {
             return;
         }
-        self.make(turn, ("storage.k8s.io", "storageclasses"), json!({
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-            "metadata": {"name": "longhorn", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-            "provisioner": "driver.longhorn.io", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
-            "allowVolumeExpansion": true,
-        }));
+        let class = self.longhorn_class();
+        self.make(turn, ("storage.k8s.io", "storageclasses"), class);
         let place = self.make(
             turn,
             ("longhorn.io", "nodes"),
@@ -55,19 +56,94 @@ impl Kubernetes {
         }
     }
 
-    pub(super) fn longhorn_disk(&mut self, node: &str) {
-        let path = match self.nodes.get(node) {
-            Some(facts) if facts.data_disk => "/var/mnt/longhorn",
-            _ => "/var/lib/longhorn",
-        };
+    /// The StorageClass that the manifest wants.
+    fn longhorn_class(&self) -> Value {
+        let place = key("", "configmaps", NAMESPACE, "longhorn-storageclass");
+        let text = self.store.get(&place).and_then(|map| map["data"]["storageclass.yaml"].as_str());
+        let read = text.and_then(|text| yaml_serde::from_str::<Value>(text).ok());
+        read.filter(|class| class["metadata"]["name"].is_string()).unwrap_or_else(|| {
+            json!({
+                "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+                "metadata": {"name": "longhorn", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+                "provisioner": DRIVER, "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
+                "allowVolumeExpansion": true, "parameters": {"numberOfReplicas": "3"},
+            })
+        })
+    }
+
+    /// A setting that the manifest gives.
+    fn longhorn_setting(&self, name: &str) -> Option<String> {
+        let place = key("", "configmaps", NAMESPACE, "longhorn-default-setting");
+        let text = self.store.get(&place)?["data"]["default-setting.yaml"].as_str()?;
+        match yaml_serde::from_str::<Value>(text).ok()?.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+
+    pub(super) fn longhorn_disk(&mut self, turn: &mut Turn<'_>, node: &str) {
+        let of_data = self.nodes.get(node).is_some_and(|facts| facts.data_disk);
+        let fallback = if of_data { "/var/mnt/longhorn" } else { "/var/lib/longhorn" };
+        let path =
+            self.longhorn_setting("default-data-path").unwrap_or_else(|| fallback.to_owned());
+        let size = if of_data { SIZES.0 } else { SIZES.1 };
         let stamp = self.stamp();
         self.store.change(&key("longhorn.io", "nodes", NAMESPACE, node), |object| {
             object["spec"]["disks"]["default-disk"] =
-                json!({"path": path, "allowScheduling": true});
-            object["status"]["diskStatus"]["default-disk"] = json!({"conditions": [
-                {"type": "Ready", "status": "True", "lastTransitionTime": stamp},
-                {"type": "Schedulable", "status": "True", "lastTransitionTime": stamp},
-            ]});
+                json!({"path": path, "allowScheduling": true, "storageReserved": 0});
+            object["status"]["diskStatus"]["default-disk"] = json!({
+                "storageMaximum": size, "storageAvailable": size, "storageScheduled": 0,
+                "conditions": [
+                    {"type": "Ready", "status": "True", "lastTransitionTime": stamp},
+                    {"type": "Schedulable", "status": "True", "lastTransitionTime": stamp},
+                ],
+            });
+        });
+        for place in self.store.keys("longhorn.io", "volumes") {
+            self.replicate(turn, &place);
+        }
+    }
+
+    /// Puts the replicas that a volume still wants on disks that have none of it.
+    fn replicate(&mut self, turn: &mut Turn<'_>, place: &str) {
+        let Some(volume) = self.store.shared(place) else { return };
+        let name = parts(place).3;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let wanted = volume["spec"]["numberOfReplicas"].as_u64().unwrap_or(3);
+        let wanted = usize::try_from(wanted).unwrap_or(3);
+        let size = text(&volume["spec"]["size"]);
+        let there: Vec<String> = self
+            .store
+            .all("longhorn.io", "replicas")
+            .filter(|(_, replica)| replica["spec"]["volumeName"] == name)
+            .map(|(_, replica)| text(&replica["spec"]["nodeID"]))
+            .collect();
+        let bytes: u64 = size.parse().unwrap_or(0);
+        let fitting: Vec<String> = self
+            .disks()
+            .into_iter()
+            .filter(|(node, room)| *room >= bytes && !there.contains(node))
+            .map(|(node, _)| node)
+            .take(wanted.saturating_sub(there.len()))
+            .collect();
+        let all = there.len() + fitting.len();
+        for node in fitting {
+            let replica = json!({
+                "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
+                "metadata": {"name": format!("{name}-r-{node}"), "namespace": NAMESPACE,
+                    "ownerReferences": volume["metadata"]["ownerReferences"]},
+                "spec": {"volumeName": name, "nodeID": node, "volumeSize": size},
+            });
+            self.make(turn, ("longhorn.io", "replicas"), replica);
+        }
+        let stamp = self.stamp();
+        self.store.change(place, |volume| {
+            if all >= wanted {
+                set_condition(volume, "Scheduled", true, "", "", &stamp);
+            } else {
+                let why = "precheck new replica failed: insufficient storage; hard anti-affinity";
+                set_condition(volume, "Scheduled", false, "ReplicaSchedulingFailure", why, &stamp);
+            }
         });
     }
 
@@ -77,7 +153,7 @@ impl Kubernetes {
             return;
         }
         self.make(turn, ("storage.k8s.io", "csidrivers"), json!({
-            "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "driver.longhorn.io"},
+            "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
             "spec": {"attachRequired": true},
         }));
         for name in ["csi-attacher", "csi-provisioner", "csi-resizer", "csi-snapshotter"] {
@@ -101,34 +177,125 @@ impl Kubernetes {
         );
     }
 
-    /// A claim's controller: with a provisioner and a disk it gets its volume.
+    /// A claim's controller: with a provisioner and a disk that has room it gets its volume.
     pub(super) fn bind(&mut self, turn: &mut Turn<'_>, place: &str) {
         let Some(claim) = self.store.shared(place) else { return };
-        let class = claim["spec"]["storageClassName"].as_str().unwrap_or("longhorn");
-        if claim["status"]["phase"] == "Bound" || class != "longhorn" {
+        if claim["status"]["phase"] == "Bound" {
             return;
         }
-        let disk = self.store.all("longhorn.io", "nodes").any(|(_, node)| {
-            condition(node, "Ready") && !node["status"]["diskStatus"]["default-disk"].is_null()
-        });
-        if !disk || !self.is_up(NAMESPACE, "deployments", "csi-provisioner") {
-            self.plan(turn, place, (2_000, 3_000, 5_000));
+        let Some(class) = self.class_of(&claim) else {
+            let name = claim["spec"]["storageClassName"].as_str().unwrap_or_default();
+            if !name.is_empty() {
+                let why = format!("storageclass.storage.k8s.io \"{name}\" not found");
+                self.warn(turn, place, ("persistentvolume-controller", "ProvisioningFailed"), &why);
+            }
+            self.plan(turn, place, AGAIN);
+            return;
+        };
+        let waits = class["volumeBindingMode"] == "WaitForFirstConsumer";
+        if class["provisioner"] != DRIVER || waits {
             return;
         }
-        let volume = format!("pvc-{}", claim["metadata"]["uid"].as_str().unwrap_or_default());
+        let disks = self.disks();
+        if disks.is_empty() || !self.is_up(NAMESPACE, "deployments", "csi-provisioner") {
+            self.plan(turn, place, AGAIN);
+            return;
+        }
+        let size = claim["spec"]["resources"]["requests"]["storage"].as_str().unwrap_or("0");
+        let bytes = quantity(size);
+        let name = class["metadata"]["name"].as_str().unwrap_or_default();
+        if disks.iter().all(|(_, room)| *room < bytes) {
+            let why = format!(
+                "failed to provision volume with StorageClass \"{name}\": rpc error: code = Internal desc = Bad response \
+                statusCode [500]. Status [500 Internal Server Error]. Body: [message=unable to create volume: insufficient \
+                storage for a replica of {size}]"
+            );
+            self.warn(turn, place, (DRIVER, "ProvisioningFailed"), &why);
+            self.plan(turn, place, (8_000, 10_000, 12_000));
+            return;
+        }
+        let wanted = class["parameters"]["numberOfReplicas"].as_str().unwrap_or("3");
+        let wanted: usize = wanted.parse().unwrap_or(3);
+        self.provision(turn, (place, &claim), &class, wanted);
+    }
+
+    /// The class of a claim: the one that it names, else the default one.
+    fn class_of(&self, claim: &Value) -> Option<Value> {
+        let default = "storageclass.kubernetes.io/is-default-class";
+        match claim["spec"]["storageClassName"].as_str() {
+            Some(name) => {
+                self.store.get(&key("storage.k8s.io", "storageclasses", "", name)).cloned()
+            }
+            None => self
+                .store
+                .all("storage.k8s.io", "storageclasses")
+                .find(|(_, class)| class["metadata"]["annotations"][default] == "true")
+                .map(|(_, class)| class.clone()),
+        }
+    }
+
+    /// The nodes whose disk takes replicas, with the bytes that may still be promised on each.
+    fn disks(&self) -> Vec<(String, u64)> {
+        let percent = self.longhorn_setting("storage-over-provisioning-percentage");
+        let percent = percent.and_then(|p| p.parse::<u64>().ok()).unwrap_or(100);
+        self.store
+            .all("longhorn.io", "nodes")
+            .filter_map(|(place, node)| {
+                let disk = &node["status"]["diskStatus"]["default-disk"];
+                let open = node["spec"]["allowScheduling"] != false && condition(node, "Ready");
+                let name = parts(place).3;
+                let maximum = disk["storageMaximum"].as_u64().filter(|_| open)?;
+                let promised: u64 = self
+                    .store
+                    .all("longhorn.io", "replicas")
+                    .filter(|(_, replica)| replica["spec"]["nodeID"] == name)
+                    .filter_map(|(_, replica)| {
+                        replica["spec"]["volumeSize"].as_str()?.parse::<u64>().ok()
+                    })
+                    .sum();
+                Some((name.to_owned(), (maximum / 100 * percent).saturating_sub(promised)))
+            })
+            .collect()
+    }
+
+    fn provision(
+        &mut self,
+        turn: &mut Turn<'_>,
+        (place, claim): (&str, &Value),
+        class: &Value,
+        wanted: usize,
+    ) {
+        let uid = &claim["metadata"]["uid"];
+        let volume = format!("pvc-{}", uid.as_str().unwrap_or_default());
         let (_, _, namespace, name) = parts(place);
         let size = claim["spec"]["resources"]["requests"]["storage"].clone();
+        let bytes = quantity(size.as_str().unwrap_or_default()).to_string();
+        // All of it goes with the claim, as its reclaim policy says.
+        let owners = json!([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": name, "uid": uid}]);
         self.make(turn, ("", "persistentvolumes"), json!({
-            "apiVersion": "v1", "kind": "PersistentVolume",
-            "metadata": {"name": volume, "ownerReferences": [{"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "name": name, "uid": claim["metadata"]["uid"]}]},
-            "spec": {"capacity": {"storage": size}, "storageClassName": class, "claimRef": {"namespace": namespace, "name": name},
-                "csi": {"driver": "driver.longhorn.io", "volumeHandle": volume}},
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume, "ownerReferences": owners},
+            "spec": {"capacity": {"storage": size}, "storageClassName": class["metadata"]["name"],
+                "accessModes": claim["spec"]["accessModes"], "persistentVolumeReclaimPolicy": class["reclaimPolicy"],
+                "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name, "uid": uid},
+                "csi": {"driver": DRIVER, "volumeHandle": volume}},
             "status": {"phase": "Bound"},
         }));
+        let held = self.make(
+            turn,
+            ("longhorn.io", "volumes"),
+            json!({
+                "apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
+                "metadata": {"name": volume, "namespace": NAMESPACE, "ownerReferences": owners},
+                "spec": {"numberOfReplicas": wanted, "size": bytes, "frontend": "blockdev"},
+                "status": {"state": "detached", "robustness": "unknown"},
+            }),
+        );
+        self.replicate(turn, &held);
         self.store.change(place, |claim| {
             claim["spec"]["volumeName"] = volume.into();
-            claim["status"] = json!({"phase": "Bound", "capacity": {"storage": size}});
+            claim["spec"]["storageClassName"] = class["metadata"]["name"].clone();
+            claim["status"] = json!({"phase": "Bound", "capacity": {"storage": size},
+                "accessModes": claim["spec"]["accessModes"]});
         });
     }
 
@@ -142,4 +309,22 @@ impl Kubernetes {
         );
         self.store.get(&place).is_some()
     }
+}
+
+/// `1Gi` in bytes.
+fn quantity(text: &str) -> u64 {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().unwrap_or(0);
+    let unit = match &text[digits..] {
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        _ => 1,
+    };
+    number.saturating_mul(unit)
 }

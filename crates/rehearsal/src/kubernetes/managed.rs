@@ -146,14 +146,16 @@ impl Managers {
             return Err(No::untyped(config, &why));
         }
         self.note_what_was_there(live, writer, shape);
-        let named = strip(typed::fields_of(config, shape), writer);
+        let all = typed::fields_of(config, shape);
+        let named = strip(all.clone(), writer);
         let mut merged = live.clone();
         typed::merge(&mut merged, config, shape);
         let mine = self.0.iter().position(|entry| entry.is_of(writer));
         let last = mine.map(|at| std::mem::replace(&mut self.0[at].fields, named.clone()));
         match last {
             Some(last) if last != named => {
-                let mut owned = FieldSet::default();
+                // What a configuration must name, such as its name, it keeps too.
+                let mut owned = all;
                 self.0.iter().for_each(|entry| owned.add(entry.fields.clone()));
                 typed::prune(&mut merged, &last, &owned, shape);
             }

@@ -20,6 +20,8 @@ pub(super) struct NodeFacts {
     pub(super) control_plane: bool,
     pub(super) data_disk: bool,
     pub(super) extensions: Vec<String>,
+    /// Of Kubernetes, such as `v1.36.3`.
+    pub(super) version: String,
     /// Counts its joins, so that what an earlier one left due comes to nothing.
     pub(super) joined: u64,
     /// Whether pods on it can have a network.
@@ -47,7 +49,7 @@ impl Kubernetes {
                 {"type": "InternalIP", "address": facts.address.to_string()},
                 {"type": "Hostname", "address": name},
             ],
-            "nodeInfo": {"kubeletVersion": "v1.36.3", "osImage": "Talos", "operatingSystem": "linux", "architecture": "amd64"},
+            "nodeInfo": {"kubeletVersion": facts.version, "osImage": "Talos", "operatingSystem": "linux", "architecture": "amd64"},
         });
         let place = self.make(turn, ("", "nodes"), json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status,
@@ -56,6 +58,7 @@ impl Kubernetes {
         let stamp = self.stamp();
         self.store.change(&place, |node| {
             node["status"]["addresses"] = status["addresses"].clone();
+            node["status"]["nodeInfo"] = status["nodeInfo"].clone();
             let why = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
             set_condition(node, "Ready", false, "KubeletNotReady", why, &stamp);
         });

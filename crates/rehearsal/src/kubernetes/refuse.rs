@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kinds::Resource;
-use crate::turn::HttpReply;
+use crate::turn::{HttpBody, HttpReply};
 
 /// A refusal, on its way to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,11 +15,13 @@ pub(super) struct No {
     pub(super) details: Option<Box<Value>>,
     /// Where a list could go on.
     pub(super) proceed: Option<String>,
+    /// Whether the answer is the message and nothing else.
+    plain: bool,
 }
 
 impl No {
     pub(super) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, proceed: None }
+        Self { code, reason, message: message.into(), details: None, proceed: None, plain: false }
     }
 
     /// The same refusal, about an object of a kind.
@@ -34,6 +36,11 @@ impl No {
     pub(super) fn not_found(resource: &Resource, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{} \"{name}\" not found", resource.full_name()))
             .about(resource, name)
+    }
+
+    /// Nothing of the kind is served at a path; the answer is plain text.
+    pub(super) fn no_such_group() -> Self {
+        Self { plain: true, ..Self::new(404, "NotFound", "404 page not found\n") }
     }
 
     pub(super) fn no_such_path() -> Self {
@@ -208,6 +215,12 @@ impl No {
     }
 
     pub(super) fn reply(&self) -> HttpReply {
+        if self.plain {
+            let mut reply = HttpReply::empty(self.code);
+            reply.headers.push(("content-type".into(), "text/plain; charset=utf-8".into()));
+            reply.body = HttpBody::Whole(self.message.clone().into());
+            return reply;
+        }
         HttpReply::json(self.code, &self.status())
     }
 }

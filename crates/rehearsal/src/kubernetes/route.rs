@@ -151,6 +151,12 @@ impl Selector {
     /// Reads `labelSelector` and `fieldSelector`.
     pub(super) fn parse(query: &Query, resource: &Resource) -> Result<Self, No> {
         let labels = requirements(query.get("labelSelector"));
+        if let Some(part) = labels.iter().find(|part| part.trim().starts_with('=')) {
+            let found = if part.trim().starts_with("==") { "==" } else { "=" };
+            return Err(No::bad(format!(
+                "found '{found}', expected: !, identifier, or 'end of string'"
+            )));
+        }
         let mut selector =
             Self { labels: labels.iter().map(|part| label(part)).collect(), fields: Vec::new() };
         for part in query.get("fieldSelector").split(',').filter(|part| !part.trim().is_empty()) {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Kubernetes;
 use super::kinds::{self, Resource};
 use super::refuse::No;
 use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
 use super::write::Write;
+use super::{Kubernetes, discovery};
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
 
-/// The version that the server says it is.
+/// The version that the server says it is before it knows of a control plane.
 const VERSION: &str = "v1.36.3";
 
 impl Kubernetes {
@@ -45,35 +45,31 @@ impl Kubernetes {
                 reply.body = HttpBody::Whole("ok".into());
                 return Ok(reply);
             }
-            "/version" if get => {
-                return Ok(HttpReply::json(
-                    200,
-                    &json!({
-                        "major": "1", "minor": "36", "gitVersion": VERSION, "gitTreeState": "clean",
-                        "platform": "linux/amd64",
-                    }),
-                ));
-            }
-            "/api" if get => {
-                return Ok(HttpReply::json(
-                    200,
-                    &json!({"kind": "APIVersions", "versions": ["v1"]}),
-                ));
-            }
-            "/apis" if get => return Ok(HttpReply::json(200, &kinds::groups(&self.store))),
+            "/version" if get => return Ok(HttpReply::json(200, &self.version())),
             _ => {}
         }
-        let route = Route::parse(&call.path).ok_or_else(No::no_such_path)?;
+        let accept = call.header("accept").unwrap_or_default();
+        let asked = discovery::answer(&self.store, &call.path, accept, &call.host);
+        if let Some(reply) = asked.filter(|_| get) {
+            return Ok(reply);
+        }
+        let route = Route::parse(&call.path).ok_or_else(No::no_such_group)?;
         if route.plural.is_empty() {
-            return kinds::discover(&self.store, &route.group, &route.version)
+            return discovery::kinds(&self.store, &route.group, &route.version)
                 .filter(|_| get)
                 .map(|list| HttpReply::json(200, &list))
-                .ok_or_else(No::no_such_path);
+                .ok_or_else(No::no_such_group);
+        }
+        if !kinds::is_served(&self.store, &route.group, &route.version) {
+            return Err(No::no_such_group());
         }
         let resource = kinds::find(&self.store, &route.group, &route.version, &route.plural)
             .ok_or_else(No::no_such_path)?;
         if resource.namespaced && route.name.is_some() && route.namespace.is_empty() {
             return Err(No::no_such_path());
+        }
+        if resource.custom && !resource.namespaced && !route.namespace.is_empty() {
+            return Err(No::no_such_group());
         }
         let there = match route.subresource.as_deref() {
             None => true,
@@ -86,9 +82,9 @@ impl Kubernetes {
         }
         let query = Query::parse(&call.query);
         match (call.method.as_str(), &route.name) {
-            ("GET", Some(_)) if query.is("watch") => self.list(&resource, &route, &query),
+            ("GET", Some(_)) if query.is("watch") => self.list(turn, &resource, &route, &query),
             ("GET", Some(name)) => self.get(&resource, &route, name),
-            ("GET", None) => self.list(&resource, &route, &query),
+            ("GET", None) => self.list(turn, &resource, &route, &query),
             ("POST", None) => Write { resource, route, query, call }.create(self, turn),
             ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
             ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),
@@ -102,6 +98,19 @@ impl Kubernetes {
                 "the server does not allow this method on the requested resource",
             )),
         }
+    }
+
+    /// The version of the API servers: that of the control planes.
+    fn version(&self) -> Value {
+        let known = self.nodes.values().filter(|node| node.control_plane);
+        let known = known.map(|node| node.version.as_str()).find(|version| !version.is_empty());
+        let version = known.unwrap_or(VERSION);
+        let mut numbers = version.trim_start_matches('v').split('.');
+        let mut next = || numbers.next().unwrap_or_default();
+        json!({
+            "major": next(), "minor": next(), "gitVersion": version, "gitTreeState": "clean",
+            "platform": "linux/amd64",
+        })
     }
 
     /// The definition of a kind that is not built in.

@@ -7,12 +7,41 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::durations::Draws;
-use crate::turn::{Declared, Dice, Effect as AnyEffect, HttpBody, Peer, SecretQuery};
+use crate::turn::{Dice, Effect as AnyEffect, HttpBody, Peer, SecretQuery};
 
 const MASTERS: &str = "system:masters";
 
 /// Infisical and Git as the cluster sees them.
-struct Outside;
+struct Outside {
+    files: BTreeMap<String, String>,
+}
+
+impl Outside {
+    fn new() -> Self {
+        let unit = |name: &str, more: &str| {
+            format!(
+                "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+                 metadata: {{name: {name}, namespace: flux-system}}\n\
+                 spec:\n  interval: 15m\n  retryInterval: 1m\n  prune: true\n  path: ./{name}\n\
+                 {more}  sourceRef: {{kind: GitRepository, name: flux-system}}\n"
+            )
+        };
+        let text = |name: &str| {
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n"
+            )
+        };
+        let files = [
+            ("clusters/blue/apps.yaml", unit("apps", "  dependsOn: [{name: core}]\n")),
+            ("clusters/blue/base.yaml", unit("base", "")),
+            ("clusters/blue/core.yaml", unit("core", "  dependsOn: [{name: base}]\n")),
+            ("apps/all.yaml", text("apps")),
+            ("base/all.yaml", text("base")),
+            ("core/all.yaml", text("core")),
+        ];
+        Self { files: files.map(|(path, text)| (path.to_owned(), text)).into() }
+    }
+}
 
 impl Neighbours for Outside {
     fn secret(&self, query: &SecretQuery<'_>) -> Result<String, String> {
@@ -38,13 +67,8 @@ impl Neighbours for Outside {
         }
     }
 
-    fn kustomizations(&self, _: &str, path: &str) -> Option<Vec<Declared>> {
-        let child = |name: &str, needs: &[&str]| Declared {
-            name: name.to_owned(),
-            path: format!("./{name}"),
-            depends_on: needs.iter().map(|n| (*n).to_owned()).collect(),
-        };
-        (path == "./clusters/blue").then(|| vec![child("apps", &["core"]), child("core", &[])])
+    fn git_files(&self, _: &str, commit: &str) -> Option<&BTreeMap<String, String>> {
+        (commit == "c0ffee").then_some(&self.files)
     }
 }
 
@@ -75,6 +99,7 @@ impl Rig {
                 control_plane: last == 1,
                 data_disk: last != 1,
                 extensions: vec!["siderolabs/iscsi-tools".into()],
+                version: "v1.36.3".into(),
             });
         }
         rig
@@ -107,7 +132,7 @@ impl Rig {
         while let Some(entry) = self.queue.first_entry().filter(|e| e.key().0 <= end) {
             self.now = entry.key().0;
             let AnyEffect::Kubernetes(effect) = entry.remove() else { continue };
-            self.turn(|cluster, turn| cluster.fire(turn, effect, &Outside));
+            self.turn(|cluster, turn| cluster.fire(turn, effect, &Outside::new()));
         }
         self.now = end;
     }
@@ -123,7 +148,7 @@ impl Rig {
             body: body.to_string().into_bytes(),
             peer: Some(Peer { common_name: "admin".into(), organizations: vec![MASTERS.into()] }),
         };
-        self.turn(|cluster, turn| cluster.call(turn, &call, &Outside))
+        self.turn(|cluster, turn| cluster.call(turn, &call, &Outside::new()))
     }
 
     fn call(&mut self, method: &str, path: &str, body: &Value) -> (u16, Value) {
@@ -207,12 +232,12 @@ fn strangers_are_turned_away() {
         body: Vec::new(),
         peer: None,
     };
-    let reply = rig.turn(|c, t| c.call(t, &call, &Outside));
+    let reply = rig.turn(|c, t| c.call(t, &call, &Outside::new()));
     assert_eq!((reply.status, whole(&reply)["message"].clone()), (401, json!("Unauthorized")));
     call.peer = Some(Peer { common_name: "eve".into(), organizations: vec!["os:reader".into()] });
-    assert_eq!(rig.turn(|c, t| c.call(t, &call, &Outside)).status, 403);
+    assert_eq!(rig.turn(|c, t| c.call(t, &call, &Outside::new())).status, 403);
     call.peer = Some(Peer { common_name: "admin".into(), organizations: vec![MASTERS.into()] });
-    let reply = rig.turn(|c, t| c.call(t, &call, &Outside));
+    let reply = rig.turn(|c, t| c.call(t, &call, &Outside::new()));
     assert_eq!(reply.body, HttpBody::Whole(Bytes::from("ok")));
     assert!(!reply.mutated);
 }
@@ -273,7 +298,12 @@ fn other_writes_and_their_refusals() {
     let invalid = rig.apply("/apis/apps/v1/namespaces/default/deployments/d", &broken);
     assert_eq!(
         (invalid.0, &invalid.1["message"]),
-        (422, &json!("Deployment.apps \"d\" is invalid: spec.selector: Required value"))
+        (
+            422,
+            &json!(
+                "Deployment.apps \"d\" is invalid: spec.selector: Invalid value: {}: empty selector is invalid for deployment"
+            )
+        )
     );
     assert_eq!(rig.call("DELETE", MAP, &Value::Null).0, 200);
     assert_eq!(rig.call("DELETE", MAP, &Value::Null).1["message"], "configmaps \"a\" not found");
@@ -290,7 +320,8 @@ fn a_kind_is_known_a_second_after_its_definition() {
     let (status, early) = rig.apply(path, &pool);
     assert_eq!(
         (status, &early["message"]),
-        (404, &json!("the server could not find the requested resource"))
+        (404, &Value::Null),
+        "an unknown group is told in plain text"
     );
     rig.pass(1_500);
     assert_eq!(rig.get("/apis/metallb.io/v1beta1")["resources"][0]["kind"], "IPAddressPool");
@@ -327,10 +358,19 @@ fn nodes_join_and_turn_ready_with_their_network() {
         control_plane: false,
         data_disk: true,
         extensions: Vec::new(),
+        version: "v1.36.4".into(),
     });
     rig.pass(60_000);
     assert!(rig.cluster.node_names().all(|(_, ready)| ready));
     assert_eq!(available(&mut rig), 3, "its pods start again with it");
+    let version = |rig: &mut Rig, path: &str| rig.get(path);
+    let node = version(&mut rig, "/api/v1/nodes/worker-01");
+    assert_eq!(node["status"]["nodeInfo"]["kubeletVersion"], "v1.36.4");
+    assert_eq!(
+        version(&mut rig, "/version")["gitVersion"],
+        "v1.36.3",
+        "the server is that of the control planes"
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) struct Opening {
     /// Whether it wants to be told where what is there ends.
     initial: bool,
     /// For how long, in milliseconds.
-    lasts: Option<u64>,
+    pub(super) lasts: Option<u64>,
 }
 
 impl Opening {
@@ -58,12 +58,13 @@ pub struct WatchCursor {
     first: Vec<Arc<Value>>,
     /// Whether a bookmark must say where those end.
     marks_first: bool,
+    /// The oldest change that is remembered of the kind, if that is not old enough.
+    forgotten: Option<u64>,
 }
 
 impl WatchCursor {
     fn bookmark(&self, last_of_first: bool) -> Bytes {
-        let mut metadata =
-            json!({"resourceVersion": self.version.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": self.version.to_string()});
         if last_of_first {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -110,6 +111,7 @@ impl Kubernetes {
             over: false,
             first: Vec::new(),
             marks_first: opening.initial,
+            forgotten: None,
         };
         if opening.initial || matches!(opening.from.as_str(), "" | "0") {
             let there = self.store.under(&cursor.prefix).map(|(_, object)| object);
@@ -117,9 +119,13 @@ impl Kubernetes {
                 there.filter(|object| cursor.selector.matches(object)).cloned().collect();
         } else {
             let from = &opening.from;
-            cursor.version = from.parse().map_err(|_| {
-                No::bad(format!("invalid resource version {from:?}: strconv.ParseUint: parsing {from:?}: invalid syntax"))
-            })?;
+            cursor.version = from.parse().map_err(|_| No::new(500, "", no_number(from)))?;
+            // What the server remembers of a defined kind begins with its definition.
+            let definition = self.definition(resource);
+            let born = definition.and_then(|d| {
+                d["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok())
+            });
+            cursor.forgotten = born.filter(|born| cursor.version < *born);
         }
         Ok(cursor)
     }
@@ -136,9 +142,10 @@ impl Kubernetes {
         if std::mem::take(&mut cursor.marks_first) {
             lines.push(cursor.bookmark(true));
         }
-        let Some(changes) = self.store.since(cursor.version) else {
+        let changes = self.store.since(cursor.version).filter(|_| cursor.forgotten.is_none());
+        let Some(changes) = changes else {
             cursor.over = true;
-            let oldest = self.store.oldest();
+            let oldest = cursor.forgotten.unwrap_or(self.store.oldest());
             let message = format!("too old resource version: {} ({oldest})", cursor.version);
             lines.push(line("ERROR", &No::new(410, "Expired", message).status()));
             return Some(lines);
@@ -157,9 +164,17 @@ impl Kubernetes {
         }
         if cursor.ends.is_some_and(|end| self.now >= end) {
             cursor.over = true;
+            return (!lines.is_empty()).then_some(lines);
         }
         Some(lines)
     }
+}
+
+/// What the server says of a resource version that is no number.
+pub(super) fn no_number(text: &str) -> String {
+    format!(
+        "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+    )
 }
 
 fn line(word: &str, object: &impl Serialize) -> Bytes {

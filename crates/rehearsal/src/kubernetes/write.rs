@@ -162,6 +162,15 @@ impl Write<'_> {
             let why = format!(".{field}: field not declared in schema");
             return Err(No::untyped(&config, &why));
         }
+        let wrong = match definition.as_deref() {
+            Some(definition) => {
+                custom::mistyped(&config, kinds::schema(&self.resource, definition))
+            }
+            None => kinds::mistyped(&self.resource, &config),
+        };
+        if let Some(why) = wrong {
+            return Err(No::untyped(&config, &why));
+        }
         let shape = kinds::shape(&self.resource, definition.as_deref());
         let by = (&self.writer(cluster.stamp()), self.query.is("force"));
         let object = Managers::read(live).apply(live, &config, by, &shape)?;
@@ -193,7 +202,8 @@ impl Write<'_> {
             (false, true) => with_status_of(before, object),
             (false, false) => object,
         };
-        let mut object = cluster.completed(turn, &self.resource, before, object);
+        let home = if self.resource.namespaced { self.route.namespace.as_str() } else { "" };
+        let mut object = cluster.completed(turn, (&self.resource, home), before, object);
         if !self.is_apply() {
             self.note_update(cluster, before, &mut object);
         }
@@ -308,13 +318,18 @@ impl Write<'_> {
 
     /// The body as an object that agrees with the path.
     fn body(&self) -> Result<Value, No> {
-        let mut object = self.parsed()?;
+        let object = self.parsed()?;
         if !object.is_object() {
             return Err(No::bad("the object provided is unrecognized (must be of type Object)"));
         }
         let kind = object["kind"].as_str().unwrap_or_default();
         let version = object["apiVersion"].as_str().unwrap_or_default();
-        if kind != self.resource.kind || version != self.resource.api_version() {
+        let other = kind != self.resource.kind || version != self.resource.api_version();
+        if other && self.is_apply() {
+            let slash = if version.contains('/') { "" } else { "/" };
+            return Err(No::bad(format!("invalid object type: {slash}{version}, Kind={kind}")));
+        }
+        if other {
             return Err(No::bad(format!(
                 "the API version in the data ({version}, Kind={kind}) does not match the expected API version ({}, Kind={})",
                 self.resource.api_version(),
@@ -331,12 +346,9 @@ impl Write<'_> {
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&self.route.namespace);
         if self.resource.namespaced && namespace != self.route.namespace {
-            return Err(No::bad(format!(
-                "the namespace of the provided object does not match the namespace sent on the request ({namespace})"
-            )));
-        }
-        if self.resource.namespaced {
-            object["metadata"]["namespace"] = self.route.namespace.clone().into();
+            return Err(No::bad(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
         Ok(object)
     }

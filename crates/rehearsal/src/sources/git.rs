@@ -1,4 +1,4 @@
-//! The Git host: repositories over smart HTTP, as far as asking for their branches goes.
+//! The Git host: repositories with real files, over smart HTTP, so that the git program can clone them too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,21 +8,65 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::text_reply;
-use crate::turn::{Declared, HttpCall, HttpReply};
+use crate::turn::{HttpCall, HttpReply};
 
-/// The Kustomizations of every rehearsed repository: name, folder, what must be Ready before.
-const TREE: [(&str, &str, &[&str]); 6] = [
-    ("operators-namespaces", "./infrastructure/operators/namespaces", &[]),
-    ("operators-core", "./infrastructure/operators/core", &["operators-namespaces"]),
-    ("bridge", "./infrastructure/bridge", &["operators-core"]),
-    ("configs", "./infrastructure/configs", &["bridge"]),
-    ("apps-static", "./apps/static", &["configs"]),
-    ("monitoring", "./infrastructure/monitoring", &["configs"]),
-];
+mod example;
+mod object;
+mod protocol;
+
+pub use object::Commit;
 
 /// What a server without news of the client's credentials says.
 const DENIED: &str =
     "Invalid username or token. Password authentication is not supported for Git operations.";
+
+/// When the first commit of every rehearsed repository was made: 2026-02-01T00:00:00Z.
+const FIRST: u64 = 1_769_904_000;
+
+/// What happens at the Git host because somebody says so.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GitTrouble {
+    /// Somebody pushes a commit to a branch.
+    Push {
+        /// The repository.
+        url: String,
+        /// The branch; it is made if it is not there.
+        branch: String,
+        /// Texts by their paths; none: the file is removed.
+        files: BTreeMap<String, Option<String>>,
+    },
+    /// A branch is removed; without any, a repository is empty.
+    Unbranch {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The token of a repository becomes another one.
+    Token {
+        /// The repository.
+        url: String,
+        /// The token that reads it from now on.
+        token: String,
+    },
+    /// The host answers nobody, or answers again.
+    Away(bool),
+}
+
+impl fmt::Debug for GitTrouble {
+    /// Without the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Push { url, branch, files } => {
+                write!(f, "Push {url} {branch} {:?}", files.keys().collect::<Vec<_>>())
+            }
+            Self::Unbranch { url, branch } => write!(f, "Unbranch {url} {branch}"),
+            Self::Token { url, .. } => write!(f, "Token {url}"),
+            Self::Away(away) => write!(f, "Away({away})"),
+        }
+    }
+}
 
 /// One repository.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,9 +74,9 @@ pub struct Repository {
     /// The token that reads it; none if everybody may.
     pub(super) token: Option<String>,
     /// Commits by branch.
-    pub(super) branches: BTreeMap<String, String>,
-    /// What folders declare.
-    pub(super) folders: BTreeMap<String, Vec<Declared>>,
+    branches: BTreeMap<String, String>,
+    /// What commits hold.
+    commits: BTreeMap<String, Commit>,
 }
 
 impl fmt::Debug for Repository {
@@ -43,13 +87,54 @@ impl fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// What a folder declares; the folders of the declared ones are there and declare nothing.
-    pub(super) fn folder(&self, path: &str) -> Option<Vec<Declared>> {
-        let path = folder(path);
-        if let Some(declared) = self.folders.get(&path) {
-            return Some(declared.clone());
+    /// Makes the branch of a castle file, and the files of its cluster, where they are missing.
+    pub(super) fn ensure(&mut self, branch: &str, path: &str) {
+        let known = self.branches.get(branch).and_then(|id| self.commits.get(id));
+        let within = format!("{}/", folder(path));
+        let lies = |file: &String| within == "/" || file.starts_with(&within);
+        if known.is_some_and(|commit| commit.files.keys().any(lies)) {
+            return;
         }
-        TREE.iter().any(|(_, known, _)| folder(known) == path).then(Vec::new)
+        let files = example::files(path).into_iter().map(|(path, text)| (path, Some(text)));
+        self.push(branch, &files.collect(), &format!("raise {}", folder(path)));
+    }
+
+    /// Adds a commit to a branch.
+    pub(super) fn push(
+        &mut self,
+        branch: &str,
+        files: &BTreeMap<String, Option<String>>,
+        message: &str,
+    ) {
+        let parent = self.branches.get(branch).cloned();
+        let mut commit = Commit {
+            at: FIRST + 60 * self.commits.len() as u64,
+            message: message.to_owned(),
+            files: parent
+                .as_ref()
+                .and_then(|id| self.commits.get(id))
+                .map(|before| before.files.clone())
+                .unwrap_or_default(),
+            parent,
+        };
+        for (path, text) in files {
+            match text {
+                Some(text) => commit.files.insert(path.clone(), text.clone()),
+                None => commit.files.remove(path),
+            };
+        }
+        let id = commit.id();
+        self.commits.insert(id.clone(), commit);
+        self.branches.insert(branch.to_owned(), id);
+    }
+
+    pub(super) fn unbranch(&mut self, branch: &str) {
+        self.branches.remove(branch);
+    }
+
+    /// The files of a commit.
+    pub(super) fn files(&self, commit: &str) -> Option<&BTreeMap<String, String>> {
+        self.commits.get(commit).map(|commit| &commit.files)
     }
 
     fn admits(&self, credentials: Option<(&str, &str)>) -> bool {
@@ -59,28 +144,21 @@ impl Repository {
     }
 }
 
-/// A repository's address without the differences that mean nothing: `host/path`, no `.git`.
+/// A repository's address without the differences that mean nothing: `host/path`, no `.git`, no port.
 #[must_use]
 pub fn key(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.trim_end_matches('/');
-    rest.strip_suffix(".git").unwrap_or(rest).to_lowercase()
+    let rest = rest.strip_suffix(".git").unwrap_or(rest).to_lowercase();
+    match rest.split_once('/') {
+        Some((host, path)) => format!("{}/{path}", host.split(':').next().unwrap_or(host)),
+        None => rest,
+    }
 }
 
 /// A folder without the differences that mean nothing.
 pub(super) fn folder(path: &str) -> String {
     path.trim_start_matches("./").trim_matches('/').to_owned()
-}
-
-/// The tree that every rehearsed repository has.
-pub(super) fn declared() -> Vec<Declared> {
-    TREE.iter()
-        .map(|(name, path, before)| Declared {
-            name: (*name).to_owned(),
-            path: (*path).to_owned(),
-            depends_on: before.iter().map(|name| (*name).to_owned()).collect(),
-        })
-        .collect()
 }
 
 /// The commit of a branch, with the words of Flux where there is none.
@@ -109,24 +187,19 @@ pub(super) fn head(
 /// Answers a request to the Git host.
 pub(super) fn call(repositories: &BTreeMap<String, Repository>, call: &HttpCall) -> HttpReply {
     let plain = |status, text: &str| text_reply(status, "text/plain", text.to_owned());
-    let (Some(path), "GET") = (call.path.strip_suffix("/info/refs"), call.method.as_str()) else {
+    let greets = call.method == "GET" && call.path.ends_with("/info/refs");
+    let answers = call.method == "POST" && call.path.ends_with("/git-upload-pack");
+    if !greets && !answers {
         return plain(404, "Not Found");
-    };
-    if call.query != "service=git-upload-pack" {
+    }
+    if greets && call.query != "service=git-upload-pack" {
         return plain(403, "Please upgrade your git client.");
     }
+    let path = call.path.trim_end_matches("/info/refs").trim_end_matches("/git-upload-pack");
     let given = call.header("authorization").and_then(basic);
     let credentials = given.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
     match repositories.get(&key(&format!("{}{path}", call.host))) {
-        Some(repository) if repository.admits(credentials) => {
-            let mut reply = text_reply(
-                200,
-                "application/x-git-upload-pack-advertisement",
-                advertisement(repository),
-            );
-            reply.headers.push(("cache-control".to_owned(), "no-cache".to_owned()));
-            reply
-        }
+        Some(repository) if repository.admits(credentials) => spoken(repository, call, greets),
         // A private repository and none at all look the same to a stranger.
         found => {
             if found.is_none() && credentials.is_some() {
@@ -141,23 +214,22 @@ pub(super) fn call(repositories: &BTreeMap<String, Repository>, call: &HttpCall)
     }
 }
 
-/// The refs in protocol version 0: lines with their length in front, `0000` between the parts.
-fn advertisement(repository: &Repository) -> String {
-    let branches = &repository.branches;
-    let mut text = packet("# service=git-upload-pack\n") + "0000";
-    if let Some((branch, commit)) = branches.get_key_value("main").or(branches.iter().next()) {
-        let abilities = "multi_ack thin-pack side-band-64k ofs-delta shallow no-progress";
-        let head = format!("symref=HEAD:refs/heads/{branch} agent=git/rehearsal");
-        text += &packet(&format!("{commit} HEAD\0{abilities} {head}\n"));
-    }
-    for (branch, commit) in branches {
-        text += &packet(&format!("{commit} refs/heads/{branch}\n"));
-    }
-    text + "0000"
-}
-
-fn packet(line: &str) -> String {
-    format!("{:04x}{line}", line.len() + 4)
+/// The protocol itself, in the version that was asked for.
+fn spoken(repository: &Repository, call: &HttpCall, greets: bool) -> HttpReply {
+    let version = call.header("git-protocol").unwrap_or_default();
+    let two = version.split(':').any(|word| word == "version=2");
+    let (kind, body) = match (greets, two) {
+        (true, true) => ("advertisement", Some(Repository::greeting_two())),
+        (true, false) => ("advertisement", Some(repository.greeting_zero())),
+        (false, true) => ("result", repository.answer_two(&call.body)),
+        (false, false) => ("result", repository.answer_zero(&call.body)),
+    };
+    let Some(body) = body else {
+        return text_reply(400, "text/plain", "Bad Request");
+    };
+    let mut reply = text_reply(200, &format!("application/x-git-upload-pack-{kind}"), body);
+    reply.headers.push(("cache-control".to_owned(), "no-cache".to_owned()));
+    reply
 }
 
 fn basic(header: &str) -> Option<(String, String)> {

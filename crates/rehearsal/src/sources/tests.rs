@@ -4,7 +4,6 @@ use super::*;
 
 fn birth() -> SourcesBirth {
     SourcesBirth {
-        seed: 3,
         url: "https://github.com/example/castle".to_owned(),
         branch: "main".to_owned(),
         path: "clusters/blue".to_owned(),
@@ -179,19 +178,44 @@ fn a_repository_opens_for_its_token_alone() {
     assert!(ask("https://github.com/other/x", "main", None).unwrap_err().contains("not found"));
 }
 
-#[test]
-fn kustomizations_depend_only_on_earlier_ones() {
-    let sources = Sources::new(&birth());
-    let tree =
-        sources.kustomizations("https://github.com/example/castle", "./clusters/blue").unwrap();
-    for (index, one) in tree.iter().enumerate() {
-        for before in &one.depends_on {
-            assert!(tree[..index].iter().any(|other| other.name == *before), "{}", one.name);
-        }
-        assert_eq!(
-            sources.kustomizations("https://github.com/example/castle", &one.path),
-            Some(vec![])
-        );
-    }
-    assert_eq!(sources.kustomizations("https://github.com/example/castle", "nowhere"), None);
+/// The first repository as castle reads it.
+async fn read(host: &crate::host::Host, branch: &str) -> Result<castle_git::Tree, String> {
+    let (url, token) = host.read(|world| {
+        let birth = &world.birth.sources;
+        (birth.url.clone(), birth.token.clone().map(castle_model::Secret::new))
+    });
+    let read = castle_git::tree(&host.world(), &url, branch, token.as_ref()).await;
+    read.map_err(|error| error.failure("read").why)
+}
+
+#[tokio::test(start_paused = true)]
+async fn castle_reads_the_files_that_are_pushed() {
+    let spec = crate::testing::spec(1, 1);
+    let host = crate::host::Host::open(None, &spec, 3).unwrap();
+    let (url, path) = (spec.gitops.url.clone(), spec.gitops.path.clone());
+    let tree = read(&host, "main").await.unwrap();
+    assert!(tree.entry(&format!("{path}/infrastructure.yaml")).is_some());
+    let first = tree.commit().to_owned();
+    let files = [
+        ("large.txt".to_owned(), Some("0123456789abcdef".repeat(20_000))),
+        (format!("{path}/apps.yaml"), None),
+    ];
+    host.cause(git::GitTrouble::Push {
+        url: url.clone(),
+        branch: "main".into(),
+        files: files.into(),
+    });
+    let tree = read(&host, "main").await.unwrap();
+    assert_ne!(tree.commit(), first);
+    let Some(castle_git::Entry::File(large)) = tree.entry("large.txt") else { panic!() };
+    assert_eq!(large.len(), 320_000);
+    assert_eq!(tree.entry(&format!("{path}/apps.yaml")), None);
+    assert!(read(&host, "mian").await.unwrap_err().contains("has no branch `mian`; it has main"));
+    host.cause(git::GitTrouble::Unbranch { url: url.clone(), branch: "main".into() });
+    assert!(read(&host, "main").await.unwrap_err().contains("is empty"));
+    host.cause(git::GitTrouble::Token { url, token: "another".into() });
+    let denied = read(&host, "main").await.unwrap_err();
+    assert!(denied.contains("401: the token may not read the repository"), "{denied}");
+    host.cause(git::GitTrouble::Away(true));
+    assert!(read(&host, "main").await.unwrap_err().contains("answers 503"));
 }

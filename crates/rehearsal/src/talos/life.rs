@@ -235,6 +235,7 @@ impl Talos {
             control_plane: machine.is_control_plane(),
             data_disk: machine.facts.data_disk_gib.is_some(),
             extensions: machine.facts.extensions.clone(),
+            version: machine.kubernetes_version(),
         });
     }
 }

@@ -235,6 +235,12 @@ impl Machine {
         self.config().and_then(|config| config.address).or(given)
     }
 
+    /// The version of Kubernetes that its config asks for: the tag of the kubelet's image.
+    pub(super) fn kubernetes_version(&self) -> String {
+        let image = self.wanted.kubelet.split('@').next().unwrap_or_default();
+        image.rsplit_once(':').map(|(_, tag)| tag.to_owned()).unwrap_or_default()
+    }
+
     /// Its name: the config's, else the one it came with.
     pub(super) fn hostname(&self) -> &str {
         self.config().and_then(|config| config.hostname.as_deref()).unwrap_or(&self.facts.name)

@@ -169,6 +169,15 @@ pub(crate) fn masked(value: &Value) -> Value {
                 ) => Value::String("<time>".to_owned()),
                 ("clusterIP", Value::String(text)) if text != "None" => "<address>".into(),
                 ("clusterIPs", _) => "<addresses>".into(),
+                // They are in the order of their times, which have seconds only.
+                ("managedFields", Value::Array(entries)) => {
+                    let mut entries: Vec<Value> = entries.iter().map(masked).collect();
+                    let key = |e: &Value| {
+                        json!([e["manager"], e["operation"], e["subresource"]]).to_string()
+                    };
+                    entries.sort_by_key(key);
+                    entries.into()
+                }
                 ("verbs", Value::Array(verbs)) => {
                     let mut verbs = verbs.clone();
                     verbs.sort_by_key(Value::to_string);

@@ -304,6 +304,7 @@ fn a_namespace_waits_for_what_is_held_in_it() {
         .as_array()
         .unwrap()
         .iter()
+        .filter(|c| c["status"] == "True")
         .map(|c| c["message"].as_str().unwrap())
         .collect();
     assert_eq!(

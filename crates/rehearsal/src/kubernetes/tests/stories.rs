@@ -306,7 +306,14 @@ fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
     rig.pass(90_000);
     rig.namespace("longhorn-system");
     rig.definition("longhorn.io", "v1beta2", "nodes", "Node", "Namespaced");
+    rig.definition("longhorn.io", "v1beta2", "volumes", "Volume", "Namespaced");
     rig.pass(2_000);
+    let class = "kind: StorageClass\napiVersion: storage.k8s.io/v1\nmetadata:\n  name: longhorn\n  annotations:\n    \
+        storageclass.kubernetes.io/is-default-class: \"true\"\nprovisioner: driver.longhorn.io\nreclaimPolicy: Delete\n\
+        volumeBindingMode: Immediate\nparameters:\n  numberOfReplicas: \"2\"\n";
+    rig.good("/api/v1/namespaces/longhorn-system/configmaps/longhorn-storageclass",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "longhorn-storageclass", "namespace": "longhorn-system"}, "data": {"storageclass.yaml": class}}));
     rig.deployment("longhorn-system", "longhorn-driver-deployer");
     let mut manager = deployment("longhorn-system", "longhorn-manager", 1);
     manager["kind"] = "DaemonSet".into();
@@ -326,7 +333,30 @@ fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
     let nodes = rig.get("/apis/longhorn.io/v1beta2/namespaces/longhorn-system/nodes");
     assert_eq!(nodes["items"].as_array().unwrap().len(), 2, "the control plane carries no volumes");
     assert_eq!(nodes["items"][0]["kind"], "Node");
+    let volume =
+        rig.get("/apis/longhorn.io/v1beta2/namespaces/longhorn-system/volumes")["items"][0].clone();
+    assert_eq!(volume["spec"]["numberOfReplicas"], 2, "by the class of the manifest");
+    assert_eq!(volume["status"]["conditions"][0]["status"], "True");
+    let ask = |name: &str, size: &str| {
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"resources": {"requests": {"storage": size}}}})
+    };
+    let big = "/api/v1/namespaces/default/persistentvolumeclaims/big";
+    rig.good(big, &ask("big", "100Gi"));
+    rig.pass(20_000);
+    assert_eq!(rig.get(big)["status"]["phase"], "Pending", "a disk of 100 GiB has 1 GiB promised");
+    let events =
+        rig.get("/api/v1/namespaces/default/events?fieldSelector=reason=ProvisioningFailed");
+    let why = events["items"][0]["message"].as_str().unwrap();
+    assert!(why.contains("insufficient storage"), "{why}");
     rig.call("DELETE", claim, &Value::Null);
+    rig.pass(30_000);
+    let bound = rig.get(big);
+    assert_eq!(
+        (&bound["status"]["phase"], &bound["spec"]["storageClassName"]),
+        (&json!("Bound"), &json!("longhorn"))
+    );
+    rig.call("DELETE", big, &Value::Null);
     rig.pass(1_000);
     assert_eq!(rig.get("/api/v1/persistentvolumes")["items"], json!([]));
 }
@@ -371,7 +401,7 @@ fn flux_builds_the_tree_in_the_order_of_its_needs() {
     let root = |path: &str| {
         json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "flux-system", "namespace": "flux-system"},
-        "spec": {"interval": "10m", "path": path, "prune": true,
+        "spec": {"interval": "10m", "retryInterval": "5s", "path": path, "prune": true,
             "sourceRef": {"kind": "GitRepository", "name": "flux-system"},
             "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "cluster-vars"}]}}})
     };
@@ -413,6 +443,7 @@ fn flux_builds_the_tree_in_the_order_of_its_needs() {
         states,
         [
             "apps True main@sha1:c0ffee",
+            "base True main@sha1:c0ffee",
             "core True main@sha1:c0ffee",
             "flux-system True main@sha1:c0ffee"
         ]

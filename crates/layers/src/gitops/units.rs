@@ -1,0 +1,241 @@
+//! How the units of a tree stand: ready, resting, held up by others, or a cause in themselves. Pure.
+//!
+//! A unit that waits for another is never the cause of anything. One that waits for a unit that does not exist, that
+//! rests, or that waits for it in turn will wait for ever, which is a cause, and is told at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use castle_kubernetes::judge::judge;
+use castle_kubernetes::{Object, ObjectId};
+use castle_model::Verdict;
+use castle_platforms::cluster::Objects;
+use serde_json::Value;
+
+use super::contents::{circles, waits_for};
+use super::revision::{applied, source};
+use super::{HELM, KUSTOMIZE};
+
+/// How one unit stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    /// Ready at what its source holds, at this revision.
+    Ready(String),
+    /// Suspended on purpose.
+    Resting,
+    /// Held up by these, which are not ready.
+    Blocked(Vec<String>),
+    /// All that it waits for is ready, and it is not.
+    Late(String),
+    /// Not ready for a reason of its own.
+    Cause(String),
+}
+
+/// The units of a picture by their names.
+pub(super) fn units(there: &Objects) -> BTreeMap<ObjectId, State> {
+    let all: BTreeMap<ObjectId, &Object> = there
+        .values()
+        .filter(|object| object.kind() == "Kustomization" && object.api_version() == KUSTOMIZE)
+        .map(|object| (object.id(), object))
+        .collect();
+    let edges = all.iter().map(|(id, unit)| (id.clone(), needs(unit))).collect();
+    let circles = circles(&edges);
+    let ready: BTreeSet<&ObjectId> = all
+        .iter()
+        .filter(|(_, unit)| matches!(applied(unit, there), Verdict::Ready(_)))
+        .map(|(id, _)| id)
+        .collect();
+    all.iter()
+        .map(|(id, unit)| {
+            let circle = circles.iter().find(|circle| circle.contains(id));
+            (id.clone(), Looked { there, all: &all, ready: &ready }.state(unit, circle))
+        })
+        .collect()
+}
+
+/// What a unit waits for.
+fn needs(unit: &Object) -> Vec<ObjectId> {
+    waits_for(unit)
+        .into_iter()
+        .map(|(namespace, name)| {
+            ObjectId::namespaced(KUSTOMIZE, "Kustomization", &namespace, &name)
+        })
+        .collect()
+}
+
+pub(super) fn is_resting(unit: &Object) -> bool {
+    unit.at("/spec/suspend").and_then(Value::as_bool) == Some(true)
+}
+
+struct Looked<'a> {
+    there: &'a Objects,
+    all: &'a BTreeMap<ObjectId, &'a Object>,
+    ready: &'a BTreeSet<&'a ObjectId>,
+}
+
+impl Looked<'_> {
+    fn state(&self, unit: &Object, circle: Option<&Vec<ObjectId>>) -> State {
+        if is_resting(unit) {
+            return State::Resting;
+        }
+        let why = match applied(unit, self.there) {
+            Verdict::Ready(revision) => return State::Ready(revision),
+            Verdict::Waiting(why) => why,
+            Verdict::Failed(failure) => format!("{}: {}", unit.id(), failure.why),
+        };
+        let id = unit.id();
+        let (needs, own) = (needs(unit), source(unit));
+        // A need with a readiness of its own (`readyExpr`) is judged by Flux alone.
+        let judged = unit.entries("/spec/dependsOn").iter().any(|n| n.get("readyExpr").is_some());
+        if let Some(missing) = needs.iter().find(|need| !self.all.contains_key(need)) {
+            return State::Cause(format!("{id} depends on {missing}, which is not there"));
+        }
+        if let Some(circle) = circle {
+            let names: Vec<&str> = circle.iter().map(|id| id.name.as_str()).collect();
+            return State::Cause(format!("{id} waits in a circle: {}", names.join(", ")));
+        }
+        let resting = |need: &&ObjectId| self.all.get(need).is_some_and(|unit| is_resting(unit));
+        let late: Vec<&ObjectId> = needs.iter().filter(|need| !self.is_met(need, &own)).collect();
+        if let Some(need) = late.iter().find(|need| resting(need)) {
+            return State::Cause(format!("{id} depends on {need}, which is suspended"));
+        }
+        if !late.is_empty() {
+            return State::Blocked(late.iter().map(|need| need.name.clone()).collect());
+        }
+        let why = format!("{why}{}", self.releases(unit));
+        if needs.is_empty() || judged { State::Cause(why) } else { State::Late(why) }
+    }
+
+    /// Whether a need is ready as its dependents see it: at the same revision only if the source is the same.
+    fn is_met(&self, need: &ObjectId, own: &Option<ObjectId>) -> bool {
+        if self.ready.contains(need) {
+            return true;
+        }
+        let Some(unit) = self.all.get(need) else { return false };
+        source(unit) != *own && matches!(judge(unit), Verdict::Ready(_))
+    }
+
+    /// The releases of a unit that are not ready, in words: what a health check waits for.
+    fn releases(&self, unit: &Object) -> String {
+        let mut late = Vec::new();
+        for entry in unit.entries("/status/inventory/entries") {
+            let Some(id) = entry.get("id").and_then(Value::as_str) else { continue };
+            let parts: Vec<&str> = id.split('_').collect();
+            let [namespace, name, "helm.toolkit.fluxcd.io", "HelmRelease"] = parts[..] else {
+                continue;
+            };
+            let id = ObjectId::namespaced(HELM, "HelmRelease", namespace, name);
+            if let Some(release) = self.there.get(&id)
+                && let Verdict::Waiting(why) = judge(release)
+            {
+                late.push(why);
+            }
+        }
+        late.iter().map(|why| format!("; {why}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::NAMESPACE;
+    use super::super::revision::tests::{holding, picture, unit};
+    use super::*;
+
+    const NOW: &str = "main@sha1:2";
+
+    fn ours(name: &str, needs: &[&str]) -> Value {
+        let mut value = unit(name, &json!({"kind": "GitRepository", "name": NAMESPACE}), NOW);
+        let needs: Vec<Value> = needs.iter().map(|name| json!({"name": name})).collect();
+        value["spec"]["dependsOn"] = needs.into();
+        value
+    }
+
+    fn not_ready(mut value: Value, reason: &str, message: &str) -> Value {
+        value["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "False", "reason": reason, "message": message});
+        value
+    }
+
+    fn waiting(name: &str, needs: &[&str]) -> Value {
+        not_ready(ours(name, needs), "DependencyNotReady", "dependency is not ready")
+    }
+
+    fn say(mut objects: Vec<Value>) -> Vec<String> {
+        objects.push(holding("GitRepository", NAMESPACE, NOW));
+        let units = units(&picture(objects));
+        units
+            .into_iter()
+            .map(|(id, state)| {
+                let words = match state {
+                    State::Ready(_) => "ready".to_owned(),
+                    State::Resting => "rests".to_owned(),
+                    State::Blocked(by) => format!("waits for {}", by.join(", ")),
+                    State::Late(why) => format!("late: {why}"),
+                    State::Cause(why) => why,
+                };
+                format!("{}: {words}", id.name)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_never_becomes_ready_is_a_cause_at_once() {
+        let mut resting = waiting("resting", &[]);
+        resting["spec"]["suspend"] = true.into();
+        assert_eq!(
+            say(vec![
+                waiting("a", &["ghost"]),
+                waiting("b", &["c"]),
+                waiting("c", &["b"]),
+                resting,
+                waiting("d", &["resting"]),
+                waiting("e", &["d"]),
+            ]),
+            [
+                "a: Kustomization flux-system/a depends on Kustomization flux-system/ghost, which is not there",
+                "b: Kustomization flux-system/b waits in a circle: b, c",
+                "c: Kustomization flux-system/c waits in a circle: b, c",
+                "d: Kustomization flux-system/d depends on Kustomization flux-system/resting, which is suspended",
+                "e: waits for d",
+                "resting: rests",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_unit_whose_needs_are_met_is_late() {
+        let late = "late: Kustomization flux-system/b is not ready: DependencyNotReady: dependency is not ready";
+        assert_eq!(
+            say(vec![ours("a", &[]), waiting("b", &["a"])]),
+            ["a: ready", &format!("b: {late}")]
+        );
+        // Ready, but at what the source held before.
+        let mut old = ours("a", &[]);
+        old["status"]["lastAppliedRevision"] = "main@sha1:1".into();
+        assert_eq!(say(vec![old, waiting("b", &["a"])])[1], "b: waits for a");
+        // Of another source, whose revisions are its own: ready is enough.
+        let mut other = unit("a", &json!({"kind": "OCIRepository", "name": "x"}), "1@sha256:9");
+        other["status"]["conditions"][0]["status"] = "True".into();
+        assert_eq!(say(vec![other, waiting("b", &["a"])])[1], format!("b: {late}"));
+        // A need in another namespace.
+        let mut far = waiting("b", &["a"]);
+        far["spec"]["dependsOn"][0]["namespace"] = "away".into();
+        assert!(say(vec![ours("a", &[]), far])[1].contains("away/a, which is not there"));
+    }
+
+    #[test]
+    fn a_release_that_is_not_ready_is_named_with_its_unit() {
+        let mut late = not_ready(ours("a", &[]), "HealthCheckFailed", "timeout");
+        late["status"]["inventory"]["entries"] =
+            json!([{"id": "ingress_traefik_helm.toolkit.fluxcd.io_HelmRelease", "v": "v2"}]);
+        let release = json!({"apiVersion": HELM, "kind": "HelmRelease",
+            "metadata": {"name": "traefik", "namespace": "ingress"},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed", "message": "no chart"}]}});
+        assert_eq!(
+            say(vec![late, release]),
+            ["a: Kustomization flux-system/a is not ready: HealthCheckFailed: timeout; \
+              HelmRelease ingress/traefik is not ready: InstallFailed: no chart"]
+        );
+    }
+}

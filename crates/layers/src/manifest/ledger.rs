@@ -1,0 +1,234 @@
+//! The list of what a layer's set has applied, kept in the cluster, so that what is no longer wanted can be removed.
+//!
+//! It names an object before the object is applied, and forgets it only after it is gone: whoever is cut off in
+//! between finds it again. What is removed must be in the list *and* carry this layer's mark.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use castle_engine::{Context, Pace};
+use castle_kubernetes::rank::rank;
+use castle_kubernetes::{Kubernetes, Mark, Mode, Object, ObjectId};
+use castle_model::{Failure, Verdict};
+use castle_platforms::cluster::few;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::json;
+
+use crate::objects::marked;
+
+/// Where the lists are: a namespace that every cluster has and no layer brings.
+const NAMESPACE: &str = "kube-system";
+/// How many objects are asked for at a time.
+const AT_ONCE: usize = 16;
+
+/// The list of one layer.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    ids: BTreeSet<ObjectId>,
+}
+
+impl Ledger {
+    /// Reads the list; empty if there is none of this life of the castle.
+    pub(super) async fn read(client: &Kubernetes, mark: &Mark) -> Result<Self, Failure> {
+        let there = client.get(&id(mark)).await?.filter(|object| mark.is_on(object));
+        let text = there.as_ref().and_then(|object| object.text("/data/objects"));
+        Ok(Self { ids: text.unwrap_or_default().lines().filter_map(parsed).collect() })
+    }
+
+    /// Whether all of a set are in the list.
+    pub(super) fn holds(&self, wanted: &[Object]) -> bool {
+        wanted.iter().all(|object| self.ids.contains(&object.id()))
+    }
+
+    /// Puts a set into the list, before anything of it is applied; says whether that changed it.
+    pub(super) async fn add(
+        &mut self,
+        client: &Kubernetes,
+        mark: &Mark,
+        wanted: &[Object],
+    ) -> Result<bool, Failure> {
+        if self.holds(wanted) {
+            return Ok(false);
+        }
+        self.ids.extend(wanted.iter().map(Object::id));
+        write(client, mark, &self.ids).await?;
+        Ok(true)
+    }
+
+    /// What is in the list, no longer wanted, still there and still ours.
+    pub(super) async fn stale(
+        &self,
+        client: &Kubernetes,
+        mark: &Mark,
+        wanted: &[Object],
+    ) -> Result<Vec<Object>, Failure> {
+        let kept: BTreeSet<Thing> = wanted.iter().map(|object| thing(&object.id())).collect();
+        let gone = self.ids.iter().filter(|id| !kept.contains(&thing(id)));
+        let calls: Vec<_> = gone.map(|id| client.get(id)).collect();
+        let there: Vec<Option<Object>> =
+            stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
+        let ours = |object: &Object| mark.is_on(object) && !is_leaving(object);
+        Ok(there.into_iter().flatten().filter(ours).collect())
+    }
+
+    /// Removes what is no longer wanted, in the reverse order of ranks, and shortens the list to what is. Says how many
+    /// were removed; what is kept because of others is told.
+    pub(super) async fn prune(
+        &self,
+        cx: &Context,
+        client: &Kubernetes,
+        mark: &Mark,
+        wanted: &[Object],
+    ) -> Result<usize, Failure> {
+        let mut ranks: BTreeMap<usize, Vec<Object>> = BTreeMap::new();
+        for object in self.stale(client, mark, wanted).await? {
+            ranks.entry(rank(&object)).or_default().push(object);
+        }
+        let mut removed = 0;
+        for (_, objects) in ranks.into_iter().rev() {
+            let mut going = Vec::new();
+            for object in &objects {
+                if let Some(why) = in_use(client, mark, object).await? {
+                    cx.notice(format!("{} is no longer wanted but stays: {why}", object.id()));
+                } else {
+                    client.delete(&object.id()).await?;
+                    going.push(object.id());
+                }
+            }
+            // What others stand on goes only after them.
+            let (going, client) = (&going, client);
+            cx.wait(Pace::GATE, "what is no longer wanted to be gone", || {
+                still_there(client, going)
+            })
+            .await?;
+            removed += going.len();
+        }
+        let now: BTreeSet<ObjectId> = wanted.iter().map(Object::id).collect();
+        if now != self.ids {
+            write(client, mark, &now).await?;
+        }
+        Ok(removed)
+    }
+}
+
+/// Group, kind, namespace and name: an object stays itself in another version of its kind.
+type Thing = (String, String, Option<String>, String);
+
+fn thing(id: &ObjectId) -> Thing {
+    (id.group().to_owned(), id.kind.clone(), id.namespace.clone(), id.name.clone())
+}
+
+fn id(mark: &Mark) -> ObjectId {
+    ObjectId::namespaced("v1", "ConfigMap", NAMESPACE, &format!("castle-ledger-{}", mark.layer))
+}
+
+async fn write(client: &Kubernetes, mark: &Mark, ids: &BTreeSet<ObjectId>) -> Result<(), Failure> {
+    let lines: Vec<String> = ids.iter().map(line).collect();
+    let list = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": id(mark).name, "namespace": NAMESPACE},
+        "data": {"objects": lines.join("\n")},
+    });
+    for object in marked(mark, vec![list])? {
+        client.apply(&object, Mode::Real).await?;
+    }
+    Ok(())
+}
+
+/// One object of the list: version, kind, namespace or `-`, name.
+fn line(id: &ObjectId) -> String {
+    let namespace = id.namespace.as_deref().unwrap_or("-");
+    format!("{} {} {namespace} {}", id.api_version, id.kind, id.name)
+}
+
+/// What a line names; nothing if somebody has written something else there.
+fn parsed(line: &str) -> Option<ObjectId> {
+    let parts: Vec<&str> = line.split(' ').collect();
+    let [api_version, kind, namespace, name] = parts[..] else { return None };
+    let complete = [api_version, kind, namespace, name].iter().all(|part| !part.is_empty());
+    complete.then(|| match namespace {
+        "-" => ObjectId::cluster(api_version, kind, name),
+        namespace => ObjectId::namespaced(api_version, kind, namespace, name),
+    })
+}
+
+fn is_leaving(object: &Object) -> bool {
+    object.at("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+}
+
+/// Why something can not be removed: others live in the namespace, or use the definition.
+async fn in_use(
+    client: &Kubernetes,
+    mark: &Mark,
+    object: &Object,
+) -> Result<Option<String>, Failure> {
+    let users: Vec<String> = match object.kind() {
+        "Namespace" => {
+            client.strangers(object.name(), mark).await?.iter().map(ToString::to_string).collect()
+        }
+        "CustomResourceDefinition" => {
+            let versions = object.entries("/spec/versions").iter();
+            let served = versions
+                .filter(|version| version["served"] == true)
+                .find_map(|version| version["name"].as_str());
+            let (Some(version), Some(group), Some(kind)) =
+                (served, object.text("/spec/group"), object.text("/spec/names/kind"))
+            else {
+                return Ok(None);
+            };
+            match client.list(&format!("{group}/{version}"), kind, None, "").await {
+                Ok(listing) => {
+                    let others = listing.items.iter().filter(|user| !mark.is_on(user));
+                    others.map(|user| user.id().to_string()).collect()
+                }
+                Err(error) if error.is_not_found() => Vec::new(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        _ => Vec::new(),
+    };
+    Ok((!users.is_empty()).then(|| format!("{} of others: {}", users.len(), few(&users))))
+}
+
+async fn still_there(client: &Kubernetes, going: &[ObjectId]) -> Result<Verdict<()>, Failure> {
+    for id in going {
+        if let Some(object) = client.get(id).await? {
+            let held: Vec<&str> =
+                object.entries("/metadata/finalizers").iter().filter_map(|f| f.as_str()).collect();
+            let by =
+                if held.is_empty() { String::new() } else { format!(", held by {}", few(&held)) };
+            return Ok(Verdict::Waiting(format!("{id} is still there{by}")));
+        }
+    }
+    Ok(Verdict::Ready(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_back_as_they_were_and_others_are_passed_over() {
+        let ids = [
+            ObjectId::cluster("v1", "Namespace", "metallb-system"),
+            ObjectId::namespaced("apps/v1", "Deployment", "metallb-system", "controller"),
+            ObjectId::cluster(
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+                "metallb-system:controller",
+            ),
+        ];
+        for id in ids {
+            assert_eq!(parsed(&line(&id)), Some(id));
+        }
+        for line in ["", "v1 Namespace a", "v1 Namespace - a b", "v1  - a", "rm -rf / x y"] {
+            assert_eq!(parsed(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_thing_is_the_same_in_another_version() {
+        let of = |version: &str| thing(&ObjectId::cluster(version, "Deployment", "a"));
+        assert_eq!(of("apps/v1"), of("apps/v1beta1"));
+        assert_ne!(of("apps/v1"), of("example.org/v1"));
+    }
+}

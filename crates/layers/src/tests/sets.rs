@@ -1,0 +1,156 @@
+//! A set that changes from run to run: what is no longer wanted goes, what others use or own is named and stays.
+
+use std::sync::Arc;
+
+use castle_model::event::RunOutcome;
+use castle_model::spec::ExtraLayer;
+use castle_model::{EventKind, Spec};
+use castle_rehearsal::host::runtime;
+
+use super::{Rehearsal, sized};
+
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: garden}\n---\n";
+
+fn config_map(name: &str, value: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: garden}}\ndata: {{a: \"{value}\"}}\n---\n"
+    )
+}
+
+/// A castle of one machine, without the built-in layers, and with these layers of its own.
+fn castle(layers: &[(&str, String)]) -> Spec {
+    let mut spec = sized(1, 0);
+    spec.engine.enabled = false;
+    spec.networking.enabled = false;
+    spec.storage.enabled = false;
+    spec.gitops.enabled = false;
+    let mut after = Vec::new();
+    for (name, text) in layers {
+        spec.layers.push(ExtraLayer {
+            name: name.parse().unwrap(),
+            after: std::mem::replace(&mut after, vec![name.parse().unwrap()]),
+            manifests: [(format!("{name}.yaml"), text.clone())].into(),
+            url: None,
+        });
+    }
+    spec
+}
+
+impl Rehearsal {
+    /// Raises the castle with other layers; what was removed, and the notices.
+    async fn changed_to(&mut self, layers: &[(&str, String)]) -> (Vec<String>, Vec<String>) {
+        let mut spec = (*self.spec).clone();
+        spec.layers = castle(layers).layers;
+        self.spec = Arc::new(spec);
+        let (requests, events) = (self.host.requests().len(), self.events.len());
+        let report = self.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let removed = self.host.requests()[requests..]
+            .iter()
+            .filter(|request| request.method == "DELETE")
+            .map(|request| request.path.clone())
+            .collect();
+        let notices = self.events[events..].iter().filter_map(|event| match &event.kind {
+            EventKind::Notice { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        (removed, notices.collect())
+    }
+}
+
+#[test]
+fn what_a_set_no_longer_has_is_removed_and_a_namespace_in_use_is_kept() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let whole = [NAMESPACE, &config_map("a", "1"), &config_map("b", "1")].concat();
+        let guest = ("guest", config_map("guest", "1"));
+        let layers = [("garden", whole), guest.clone()];
+        let mut rehearsal = Rehearsal::open(castle(&layers), 3);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+
+        let less = [NAMESPACE, &config_map("a", "2")].concat();
+        let (removed, _) = rehearsal.changed_to(&[("garden", less.clone()), guest.clone()]).await;
+        assert_eq!(removed, ["/api/v1/namespaces/garden/configmaps/b"]);
+        let before = rehearsal.changes();
+        let (removed, _) = rehearsal.changed_to(&[("garden", less), guest.clone()]).await;
+        assert_eq!((removed.len(), rehearsal.changes()), (0, before), "once is enough");
+
+        // The guest lives in the garden's namespace: it stays with all that is in it, and that is said.
+        let elsewhere = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
+        let (removed, notices) =
+            rehearsal.changed_to(&[("garden", elsewhere.to_owned()), guest]).await;
+        assert_eq!(removed, ["/api/v1/namespaces/garden/configmaps/a"]);
+        assert!(
+            notices.iter().any(|text| text
+                == "Namespace garden is no longer wanted but stays: 1 of others: ConfigMap garden/guest"),
+            "{notices:#?}"
+        );
+    });
+}
+
+#[test]
+fn an_empty_namespace_goes_and_so_does_a_definition_that_nobody_uses() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+            metadata: {name: gauges.example.org}\nspec:\n  group: example.org\n  scope: Namespaced\n  \
+            names: {plural: gauges, kind: Gauge}\n  versions: [{name: v1, served: true, storage: true}]\n---\n";
+        let gauge = "apiVersion: example.org/v1\nkind: Gauge\nmetadata: {name: needle, namespace: garden}\n---\n";
+        let stays = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
+        let whole = [NAMESPACE, definition, gauge, stays].concat();
+        let mut rehearsal = Rehearsal::open(castle(&[("garden", whole)]), 4);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let (removed, notices) = rehearsal.changed_to(&[("garden", stays.to_owned())]).await;
+        assert_eq!(
+            removed,
+            [
+                "/apis/example.org/v1/namespaces/garden/gauges/needle",
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gauges.example.org",
+                "/api/v1/namespaces/garden",
+            ],
+            "in the reverse order of ranks"
+        );
+        assert_eq!(notices, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_set_with_an_object_in_the_wrong_place_or_of_an_unknown_kind_is_refused_before_anything_is_applied()
+ {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let wrong = [NAMESPACE, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+            metadata: {name: gauges.example.org}\nspec:\n  group: example.org\n  scope: Namespaced\n  \
+            names: {plural: gauges, kind: Gauge}\n  versions: [{name: v1, served: true, storage: true}]\n---\n\
+            apiVersion: example.org/v1\nkind: Gauge\nmetadata: {name: needle}\n"].concat();
+        let unknown = "apiVersion: nowhere.org/v1\nkind: Thing\nmetadata: {name: x, namespace: default}\n";
+        let mut rehearsal =
+            Rehearsal::open(castle(&[("wrong", wrong), ("unknown", unknown.to_owned())]), 5);
+        rehearsal.spec = {
+            let mut spec = (*rehearsal.spec).clone();
+            spec.layers[1].after.clear();
+            Arc::new(spec)
+        };
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Failed);
+        let told: Vec<String> = report
+            .failures
+            .iter()
+            .map(|(step, failure)| format!("{step}: {} [{}]", failure.why, failure.hint.as_deref().unwrap_or("")))
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        unknown/manifests: no matches for kind "Thing" in version "nowhere.org/v1" [no CustomResourceDefinition of Thing is in this layer or in the cluster: add it, or name the layer that brings it in `after`]
+        wrong/manifests: Gauge needle: it names no namespace, but every Gauge lives in one [correct `metadata.namespace` in the manifest]
+        "#);
+        let made: Vec<String> = rehearsal
+            .host
+            .requests()
+            .iter()
+            .filter(|request| request.counted && request.path.contains("garden"))
+            .map(|request| request.path.clone())
+            .collect();
+        assert_eq!(made, Vec::<String>::new());
+    });
+}
