@@ -94,6 +94,7 @@ fn objects(space: &str) -> String {
 
 async fn castle(cluster: &Cluster, space: &str) -> Applied {
     let mut spec = castle_config::example();
+    spec.gitops.enabled = false;
     spec.layers = vec![ExtraLayer {
         name: space.parse().unwrap(),
         after: Vec::new(),
