@@ -256,7 +256,7 @@ async fn watch(
     }
 }
 
-/// A pod's whole life; it never ends by itself.
+/// A pod's whole life; it never ends by itself. Pictures are without what no judge asks for: all of it is fetched first.
 async fn live(surroundings: Surroundings, pod: Object) {
     let pod = whole(&surroundings.raw, &pod).await;
     let containers = pod.entries("/spec/containers");
