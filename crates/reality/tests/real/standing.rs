@@ -12,7 +12,7 @@ use castle_journal::Journals;
 use castle_kubernetes::{KubeAccess, Kubernetes};
 use castle_model::plan::Direction;
 use castle_model::{Event, EventKind, Failure, Observed, RunId, Spec, StepId};
-use castle_platforms::handed::{CLUSTER, LIFE, Life, SECRETS, SecretValues};
+use castle_platforms::handed::{API_SERVERS, CLUSTER, LIFE, Life, SECRETS, SecretValues};
 use castle_reality::cluster::{Authority, Cluster, SERVER};
 use castle_reality::outside;
 use castle_reality::web::certificate;
@@ -126,7 +126,10 @@ struct Given {
 #[async_trait]
 impl Step for Given {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let only =
+            "cp-01".parse().map_err(|_| Failure::bug("name the control plane", "no name"))?;
         cx.outputs().put(&CLUSTER, self.cluster.clone());
+        cx.outputs().put(&API_SERVERS, vec![(only, self.cluster.clone())]);
         cx.outputs().put(&LIFE, self.life.clone());
         cx.outputs().put(&SECRETS, SecretValues(BTreeMap::new()));
         Ok(Observed::right("given"))
