@@ -174,14 +174,18 @@ fn the_handover_is_once_and_what_others_change_afterwards_is_told_and_left() {
         let mut rehearsal = Rehearsal::open(sized(1, 1), 3);
         rehearsal.stands().await;
         assert_eq!(rehearsal.handovers(), 1);
+        // What the castle file says is castle's to follow, without a second handover.
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: violet, namespace: default}\n";
+        rehearsal.push(&[("clusters/violet/map.yaml", Some(map))]);
+        Arc::make_mut(&mut rehearsal.spec).gitops.path = "clusters/violet".into();
+        rehearsal.stands().await;
+        assert_eq!(rehearsal.handovers(), 1);
+        assert_eq!(rehearsal.told("follows the castle file again").len(), 1);
         // The repository takes its own root in hand, as `flux bootstrap` writes it.
-        let folder = rehearsal.spec.gitops.path.clone();
-        let root = format!(
-            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
-             metadata: {{name: flux-system, namespace: flux-system}}\n\
-             spec: {{interval: 1h, path: ./{folder}, prune: true, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
-        );
-        rehearsal.push(&[(&format!("{folder}/flux-system.yaml"), Some(&root))]);
+        let root = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+             metadata: {name: flux-system, namespace: flux-system}\n\
+             spec: {interval: 1h, path: ./clusters/violet, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}\n";
+        rehearsal.push(&[("clusters/violet/flux-system.yaml", Some(root))]);
         timeout(Duration::from_mins(5), pending::<()>()).await.ok();
         let before = rehearsal.changes();
         rehearsal.stands().await;
@@ -189,12 +193,6 @@ fn the_handover_is_once_and_what_others_change_afterwards_is_told_and_left() {
         assert_eq!(rehearsal.handovers(), 1, "it stands");
         assert_eq!(rehearsal.changes(), before, "castle only observes");
         assert!(!rehearsal.told("no longer as castle applied it (spec.interval").is_empty());
-        // What the castle file says is castle's to follow, without a second handover.
-        rehearsal.push(&[("clusters/violet/apps.yaml", Some(&root))]);
-        Arc::make_mut(&mut rehearsal.spec).gitops.path = "clusters/violet".into();
-        rehearsal.stands().await;
-        assert_eq!(rehearsal.handovers(), 1);
-        assert_eq!(rehearsal.told("follows the castle file again").len(), 1);
     });
 }
 
