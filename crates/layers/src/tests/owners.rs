@@ -2,40 +2,15 @@
 
 use std::sync::Arc;
 
-use castle_engine::{Graph, Report};
 use castle_model::event::RunOutcome;
-use castle_model::plan::Direction;
 use castle_model::spec::{LayerOwner, ObjectPatch};
 use castle_model::{Event, EventKind, Spec, StepId};
 use castle_rehearsal::host::runtime;
 
 use super::{Rehearsal, sized};
-use crate::secrets::source::Access;
-use crate::{engine, gitops, networking, secrets, storage};
+use crate::{networking, storage};
 
 impl Rehearsal {
-    /// Raises the castle with some layers left to Flux. The repository is not asked whether it installs them: it does
-    /// not, and its own step would say so before anything is built.
-    async fn up_by_flux(&mut self, left: &[&str]) -> Report {
-        let (spec, world) = (&self.spec, &self.host.world());
-        let mut by_flux = (**spec).clone();
-        for layer in left {
-            match *layer {
-                "networking" => by_flux.networking.owner = LayerOwner::Flux,
-                _ => by_flux.storage.owner = LayerOwner::Flux,
-            }
-        }
-        let by_flux = Arc::new(by_flux);
-        let mut graph = Graph::new();
-        secrets::build(&mut graph, spec, world, Access::to_infisical(self.identity()));
-        castle_platforms::build(&mut graph, spec, world);
-        engine::build(&mut graph, spec, world);
-        gitops::build(&mut graph, spec, world);
-        networking::build(&mut graph, &by_flux, world);
-        storage::build(&mut graph, &by_flux, world);
-        self.run_by(graph, Direction::Up).await
-    }
-
     /// Goes on with another castle file.
     fn now(&mut self, change: impl FnOnce(&mut Spec)) {
         let mut spec = (*self.spec).clone();
@@ -60,12 +35,28 @@ impl Rehearsal {
     }
 }
 
+/// The releases of some charts, in a namespace that the repository makes.
+fn releases(charts: &[&str]) -> String {
+    let release = |chart: &&str| {
+        format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n\
+             metadata: {{name: {chart}, namespace: ingress}}\n\
+             spec: {{chart: {{spec: {{chart: {chart}, sourceRef: {{kind: HelmRepository, name: {chart}}}}}}}}}\n---\n"
+        )
+    };
+    charts.iter().map(release).collect()
+}
+
 #[test]
 fn a_layer_that_flux_does_not_install_is_missed_after_the_handover_and_never_applied() {
     let runtime = runtime().unwrap();
     runtime.block_on(async {
-        let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
-        let report = rehearsal.up_by_flux(&["networking"]).await;
+        let mut spec = sized(1, 1);
+        spec.networking.owner = LayerOwner::Flux;
+        let mut rehearsal = Rehearsal::open(spec, 7);
+        // The repository says that it does; what a chart holds is not rehearsed.
+        rehearsal.push(&[("infrastructure/bridge/lb.yaml", Some(&releases(&["metallb"])))]);
+        let report = rehearsal.up().await;
         assert_eq!(report.outcome, RunOutcome::Failed);
         let failed: Vec<&StepId> = report.failures.keys().collect();
         assert_eq!(failed, [&networking::metallb_id()], "{:#?}", report.failures);
@@ -96,7 +87,13 @@ fn a_layer_that_is_there_is_only_looked_at_once_it_is_left_to_flux() {
             "{longhorn}"
         );
         let before = rehearsal.changes();
-        let report = rehearsal.up_by_flux(&["networking", "storage"]).await;
+        rehearsal.now(|spec| {
+            spec.networking.owner = LayerOwner::Flux;
+            spec.storage.owner = LayerOwner::Flux;
+        });
+        let installed = releases(&["metallb", "longhorn"]);
+        rehearsal.push(&[("infrastructure/bridge/layers.yaml", Some(&installed))]);
+        let report = rehearsal.up().await;
         assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
         assert_eq!(rehearsal.changes(), before, "castle only looks");
     });
