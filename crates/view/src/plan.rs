@@ -156,7 +156,18 @@ mod tests {
         let step =
             PlannedStep { decl, verb: Verb::Replace, reason: reason.to_owned(), unknown: false };
         let plan = Plan { steps: vec![step], ..plan(&[(Verb::Leave, "", false)]) };
-        insta::assert_snapshot!(text(&plan, Style::default()), @"");
+        insta::assert_snapshot!(text(&plan, Style::default()), @"
+        plan c0ffee12 for castle blue: up, 1 step
+
+        networking
+          prune    metallb  MetalLB: 1 no longer wanted and to be removed (ConfigMap
+                            metallb-system/excludel2)
+
+        1 to prune
+
+        this step destroys something for good:
+          MetalLB will be changed, and what it no longer has is removed
+        ");
     }
 
     #[test]
