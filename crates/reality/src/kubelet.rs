@@ -295,15 +295,15 @@ async fn live(surroundings: Surroundings, pod: Object) {
     drop(join_all(each).await);
 }
 
-/// All of a pod. One that is gone already has no life, and is forgotten by who follows it.
+/// A pod with all of its parts: pictures leave out what gates do not look at. One that is gone has none.
 async fn whole(raw: &Raw, pod: &Object) -> Object {
     loop {
         match raw.get(&place(pod)).await {
             Ok(answer) if answer.code == 200 => {
-                return Object::new(answer.body).expect("the API server shows objects");
+                return Object::new(answer.body).expect("the API server gives objects");
             }
             Ok(answer) if answer.code == 404 => return pending().await,
-            Ok(_) | Err(_) => nap(AGAIN).await,
+            _ => nap(AGAIN).await,
         }
     }
 }

@@ -28,6 +28,8 @@ mod flux;
 mod git;
 #[path = "real/infisicalsdk.rs"]
 mod infisicalsdk;
+#[path = "real/kubectl.rs"]
+mod kubectl;
 #[path = "real/metallb.rs"]
 mod metallb;
 #[path = "real/ownership.rs"]
