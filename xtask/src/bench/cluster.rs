@@ -13,7 +13,8 @@ const CREATE: Bound = Bound::at_least("500 objects created, beside kubectl", 2.0
 const UNCHANGED: Bound = Bound::at_least("500 objects unchanged, beside kubectl", 14.0, "times");
 const MIDDLE: Bound = Bound::at_most("gate after the truth, p50", 10.0, "ms");
 const LATE: Bound = Bound::at_most("gate after the truth, p99", 50.0, "ms");
-const WORK: Bound = Bound::at_most("CPU of the client for one object, beside kubectl", 1.0, "times");
+const WORK: Bound =
+    Bound::at_most("CPU of the client for one object, beside kubectl", 1.0, "times");
 const MEMORY: Bound = Bound::at_most("memory with 2,000 objects watched", 40.0, "MB");
 
 /// What the example prints; pairs are castle's figure and kubectl's.
@@ -68,7 +69,10 @@ fn beside((ours, theirs): (f64, f64), unit: &str) -> (f64, String) {
 }
 
 fn others(line: &Line) -> String {
-    format!("kubectl wait {:.0} ms, a loop with `sleep 5` {:.0} ms", line.kubectl_wait_ms, line.loop_ms)
+    format!(
+        "kubectl wait {:.0} ms, a loop with `sleep 5` {:.0} ms",
+        line.kubectl_wait_ms, line.loop_ms
+    )
 }
 
 #[cfg(test)]
