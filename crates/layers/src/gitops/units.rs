@@ -94,7 +94,8 @@ impl Looked<'_> {
             return State::Cause(format!("{id} waits in a circle: {}", names.join(", ")));
         }
         let resting = |need: &&ObjectId| self.all.get(need).is_some_and(|unit| is_resting(unit));
-        let late: Vec<&ObjectId> = needs.iter().filter(|need| !self.is_met(need, own.as_ref())).collect();
+        let late: Vec<&ObjectId> =
+            needs.iter().filter(|need| !self.is_met(need, own.as_ref())).collect();
         if let Some(need) = late.iter().find(|need| resting(need)) {
             return State::Cause(format!("{id} depends on {need}, which is suspended"));
         }
