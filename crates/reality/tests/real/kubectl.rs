@@ -62,9 +62,16 @@ async fn a_curious_person_looks_and_changes_by_kubectl() {
     let told = type_in(&["get", "pods", "-l", "app=web", "--output", "name"]).await;
     assert_eq!(told.expect_success().lines().count(), 2);
     drop(type_in(&["label", "deploy/web", "mine=yes"]).await.expect_success());
-    drop(type_in(&["patch", "deploy/web", "-p", "{\"spec\":{\"replicas\":1}}"]).await.expect_success());
+    drop(
+        type_in(&["patch", "deploy/web", "-p", "{\"spec\":{\"replicas\":1}}"])
+            .await
+            .expect_success(),
+    );
     let refused = type_in(&["apply", "--server-side", "-f", &web]).await.expect_failure();
-    assert!(refused.contains("conflict with \"kubectl-patch\" using apps/v1: .spec.replicas"), "{refused}");
+    assert!(
+        refused.contains("conflict with \"kubectl-patch\" using apps/v1: .spec.replicas"),
+        "{refused}"
+    );
     let told = type_in(&["apply", "--server-side", "--force-conflicts", "-f", &web]).await;
     assert_eq!(told.expect_success(), "deployment.apps/web serverside-applied\n");
     let told = type_in(&["delete", "deploy/web", "--timeout=100s"]).await.expect_success();
