@@ -1,6 +1,7 @@
 //! Whole castle files in, findings out.
 
 mod canary;
+mod downloads;
 mod hostile;
 mod layer_settings;
 mod platform;

@@ -78,6 +78,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     let mut steps = vec![
         StepDecl::new(operator_id(), "External Secrets", "operator")
+            .set()
             .needs([ids::access()])
             .weight(16_000)
             .contained("the VMs")

@@ -28,6 +28,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             needs.extend(layer.after.iter().filter_map(|before| last_step(spec, before)));
             let title = format!("manifests of {}", layer.name);
             StepDecl::new(manifests_id(&layer.name), title, deadline(spec, &layer.name))
+                .set()
                 .needs(needs)
                 .weight(10_000)
                 .contained("the VMs")

@@ -77,6 +77,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             .weight(500)
             .only("it only looks"),
         StepDecl::new(flux_id(), "Flux", "flux")
+            .set()
             .needs([ids::access()])
             .weight(16_000)
             .contained(within)

@@ -58,6 +58,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     vec![
         StepDecl::new(metallb_id(), "MetalLB", "metallb")
+            .set()
             .needs([ids::access()])
             .weight(15_000)
             .contained("the VMs")

@@ -66,6 +66,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     vec![
         StepDecl::new(longhorn_id(), "Longhorn", "longhorn")
+            .set()
             .needs([ids::access()])
             // It asks its machines what they run with: they answer as ours once they have their configs.
             .needs(storage_nodes(spec).into_iter().map(ids::config))

@@ -48,6 +48,7 @@ impl Verb {
             (Self::Create, Some(Wording::Prove)) => "prove",
             (Self::Create | Self::Update, Some(Wording::Observe)) => "observe",
             (Self::Remove, Some(Wording::Reset)) => "reset",
+            (Self::Replace, Some(Wording::Set)) => "prune",
             _ => self.word(),
         }
     }

@@ -43,6 +43,8 @@ pub enum Wording {
     Observe,
     /// It is not removed, but reset and given back.
     Reset,
+    /// It is a set of objects: it is never made anew, but loses what it no longer has.
+    Set,
 }
 
 /// A declared step: static, a function of the spec alone.
@@ -144,6 +146,13 @@ impl StepDecl {
     pub fn only(mut self, why: impl Into<String>) -> Self {
         self.wording = Some(Wording::Prove);
         self.nothing_to_undo(why)
+    }
+
+    /// Says that it applies a set of objects, of which some may go while the rest stays.
+    #[must_use]
+    pub fn set(mut self) -> Self {
+        self.wording = Some(Wording::Set);
+        self
     }
 
     /// Says that its own `undo` resets what it took, which stays.

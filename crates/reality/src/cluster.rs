@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use castle_kubernetes::{KubeAccess, Kubernetes, ObjectId, readyz};
 use castle_model::Secret;
+use serde_json::Value;
 use tempfile::TempDir;
 
 pub use keys::{Authority, Issued};
@@ -26,6 +27,18 @@ pub const PORT: u16 = 6443;
 const PATIENCE: Duration = Duration::from_mins(3);
 /// How often it is asked whether it is there.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Whose requests the API server keeps a record of: those that change what webhooks judge here.
+const AUDIT: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    verbs: [create, update, patch]
+    resources: [{group: metallb.io}]
+  - level: None
+";
 
 /// What a cluster has besides etcd and the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +143,17 @@ impl Cluster {
         self.folder.path()
     }
 
+    /// The requests that the API server has kept a record of, each with its answer's code; oldest first.
+    ///
+    /// # Panics
+    /// If the record is not as API servers write it.
+    #[must_use]
+    pub fn audited(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder().join("audit.log")).unwrap_or_default();
+        let read = |line: &str| serde_json::from_str(line).expect("the record is JSON lines");
+        text.lines().map(read).collect()
+    }
+
     /// kubectl with access to the cluster, ready for its words; none if it is missing.
     pub fn kubectl(&mut self) -> Option<Command> {
         if self.kubectl.is_none() {
@@ -210,6 +234,7 @@ fn write_keys(folder: &Path, authority: &Authority) -> KubeAccess {
     let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     let server = authority.server("kube-apiserver", &names, &[SERVER, Ipv4Addr::new(10, 96, 0, 1)]);
     let admin = authority.client("admin", "system:masters");
+    write("audit.yaml", AUDIT);
     write("ca.crt", &authority.certificate);
     write("server.crt", &server.certificate);
     write("server.key", &server.key);
@@ -271,6 +296,8 @@ fn with_server(server: &Real, folder: &Path) -> Command {
         file("client-ca-file", "ca.crt"),
         file("service-account-key-file", "accounts.pub"),
         file("service-account-signing-key-file", "accounts.key"),
+        file("audit-policy-file", "audit.yaml"),
+        file("audit-log-path", "audit.log"),
     ]);
     command
 }

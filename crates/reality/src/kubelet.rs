@@ -256,8 +256,9 @@ async fn watch(
     }
 }
 
-/// A pod's whole life; it never ends by itself.
+/// A pod's whole life; it never ends by itself. Pictures are without what no judge asks for: all of it is fetched first.
 async fn live(surroundings: Surroundings, pod: Object) {
+    let pod = whole(&surroundings.raw, &pod).await;
     let containers = pod.entries("/spec/containers");
     let states = RefCell::new(vec![State::default(); containers.len()]);
     let publish = async |number: usize, change: &dyn Fn(&mut State)| {
@@ -292,6 +293,19 @@ async fn live(surroundings: Surroundings, pod: Object) {
         }
     });
     drop(join_all(each).await);
+}
+
+/// A pod with all of its parts: pictures leave out what gates do not look at. One that is gone has none.
+async fn whole(raw: &Raw, pod: &Object) -> Object {
+    loop {
+        match raw.get(&place(pod)).await {
+            Ok(answer) if answer.code == 200 => {
+                return Object::new(answer.body).expect("the API server gives objects");
+            }
+            Ok(answer) if answer.code == 404 => return pending().await,
+            _ => nap(AGAIN).await,
+        }
+    }
 }
 
 /// Waits until a program ends by itself; nothing never does.

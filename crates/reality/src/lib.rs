@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use castle_wire::{SystemClock, SystemEntropy, TcpDialer, World};
 
-pub use namespace::alone;
+pub use namespace::{alone, alone_as_a_program};
 pub use program::{Output, Running, nap, run};
 pub use proxy::Proxy;
 pub use raw::{Answer, Raw};

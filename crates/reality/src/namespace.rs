@@ -54,6 +54,28 @@ pub fn alone(work: impl Future<Output = ()>) {
     assert!(said.contains("1 passed"), "{name} did not run in its namespace");
 }
 
+/// Does a program's whole work in namespaces of its own, as [`alone`] does for a test.
+///
+/// # Errors
+/// If this machine makes no namespaces for users, or the work failed there.
+///
+/// # Panics
+/// If no runtime can be made.
+pub fn alone_as_a_program(work: impl Future<Output = ()>) -> Result<(), String> {
+    if surrounding(INSIDE) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a program can make a runtime").block_on(work);
+        return Ok(());
+    }
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let status = inside().arg(program).env(INSIDE, "1").status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("it ended with {status} in its namespace")),
+        Err(error) => Err(format!("no namespace could be made: {error}")),
+    }
+}
+
 /// A command whose arguments are run inside.
 fn inside() -> Command {
     let ranges = RANGES.iter().enumerate().map(|(number, (range, spelled))| {

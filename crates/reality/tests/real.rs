@@ -18,6 +18,8 @@ mod bundle;
 mod cluster;
 #[path = "real/contract.rs"]
 mod contract;
+#[path = "real/definitions.rs"]
+mod definitions;
 #[path = "real/documents.rs"]
 mod documents;
 #[path = "real/flux.rs"]
@@ -44,3 +46,5 @@ mod rounds;
 mod sops;
 #[path = "real/talosctl.rs"]
 mod talosctl;
+#[path = "real/webhooks.rs"]
+mod webhooks;

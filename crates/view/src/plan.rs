@@ -118,6 +118,7 @@ fn danger(plan: &Plan, style: Style) -> String {
     let mut text = format!("\n{}\n", style.paint(Tone::Bad, &what));
     for step in steps {
         let how = match (step.verb, step.decl.wording) {
+            (Verb::Replace, Some(Wording::Set)) => "changed, and what it no longer has is removed",
             (Verb::Replace, _) => "made anew",
             (_, Some(Wording::Reset)) => "reset: what this castle put on it is wiped",
             _ => "removed",
@@ -146,6 +147,27 @@ mod tests {
             steps: steps.collect(),
             hash: "c0ffee1234567890".into(),
         }
+    }
+
+    #[test]
+    fn a_set_that_loses_something_says_so_and_is_not_made_anew() {
+        let decl = StepDecl::new(StepId::new("networking", "metallb"), "MetalLB", "metallb").set();
+        let reason = "1 no longer wanted and to be removed (ConfigMap metallb-system/excludel2)";
+        let step =
+            PlannedStep { decl, verb: Verb::Replace, reason: reason.to_owned(), unknown: false };
+        let plan = Plan { steps: vec![step], ..plan(&[(Verb::Leave, "", false)]) };
+        insta::assert_snapshot!(text(&plan, Style::default()), @"
+        plan c0ffee12 for castle blue: up, 1 step
+
+        networking
+          prune    metallb  MetalLB: 1 no longer wanted and to be removed (ConfigMap
+                            metallb-system/excludel2)
+
+        1 to prune
+
+        this step destroys something for good:
+          MetalLB will be changed, and what it no longer has is removed
+        ");
     }
 
     #[test]

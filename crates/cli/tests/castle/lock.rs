@@ -114,6 +114,19 @@ fn an_older_version_is_pinned_only_if_that_is_meant() {
 }
 
 #[test]
+fn a_lock_that_can_not_be_written_stays_as_it_was() {
+    let castle = Context::new();
+    castle.run(&["lock", "--images"]).ends(0);
+    let path = castle.datacenter().join("castle.lock");
+    let before = fs::read_to_string(&path).unwrap();
+    fs::create_dir(castle.datacenter().join(".castle.lock.new")).unwrap();
+    let said = castle.run(&["lock"]).ends(1);
+    assert!(said.err.contains("castle.lock could not be written"), "{}", said.err);
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    assert!(!castle.folder().join(".cache").exists(), "a rehearsal keeps nothing there");
+}
+
+#[test]
 fn a_second_life_that_failed_before_its_first_vm_goes_on() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);

@@ -30,6 +30,8 @@ fn virtual_machines() {
 
     run(&["lock"]).ends(0);
     assert!(castle.folder().join("castle.lock").exists());
+    let kept = std::fs::read_dir(castle.folder().join(".cache/castle/manifests")).unwrap();
+    assert_eq!(kept.count(), 4, "each manifest is kept by its content");
     let up = run(&["up"]).ends(0);
     assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);
     assert!(!up.out.contains("rehears") && !up.err.contains("rehears"), "{}{}", up.err, up.out);

@@ -63,7 +63,14 @@ impl Repository {
         if !claims.orphaned.is_empty() && !contents.partial {
             return Err(refuse("something would have no owner", claims.orphaned));
         }
-        let warnings: Vec<&Finding> = contents.warnings.iter().chain(&claims.orphaned).collect();
+        let declared = |name: &&String| contents.units().any(|unit| unit.object.name() == **name);
+        let unknown = spec.gitops.milestones.iter().filter(|name| !declared(name)).map(|name| {
+            let why = format!("the milestone {name} is no Kustomization of the repository");
+            Finding::new("milestones", why, "correct it, or push the Kustomization")
+        });
+        let unknown: Vec<Finding> = unknown.collect();
+        let doubtful = contents.warnings.iter().chain(&claims.orphaned).chain(&unknown);
+        let warnings: Vec<&Finding> = doubtful.collect();
         for warning in warnings.iter().take(TOLD) {
             cx.notice(format!("{}: {}; {}", warning.place, warning.why, warning.cure));
         }

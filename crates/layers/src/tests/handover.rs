@@ -18,7 +18,7 @@ const REPOSITORY: &str = "gitops/repository";
 
 impl Rehearsal {
     /// Somebody pushes; a file without a text is removed.
-    fn push(&self, files: &[(&str, Option<&str>)]) {
+    pub(super) fn push(&self, files: &[(&str, Option<&str>)]) {
         let files: BTreeMap<String, Option<String>> = files
             .iter()
             .map(|(path, text)| ((*path).to_owned(), text.map(str::to_owned)))

@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use castle_engine::{Acted, Context, Step};
+use castle_kubernetes::manifest::parse;
+use castle_kubernetes::{Mark, Mode};
 use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
 use castle_model::spec::ExtraLayer;
-use castle_model::{EventKind, Spec};
+use castle_model::{Change, Class, EventKind, Failure, Observed, Spec, StepDecl, StepId, Verb};
+use castle_platforms::cluster::Cluster;
+use castle_platforms::ids;
 use castle_rehearsal::host::runtime;
 
 use super::{Rehearsal, sized};
+use crate::secrets::source::Access;
 
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: garden}\n---\n";
 
@@ -152,5 +160,56 @@ fn a_set_with_an_object_in_the_wrong_place_or_of_an_unknown_kind_is_refused_befo
             .map(|request| request.path.clone())
             .collect();
         assert_eq!(made, Vec::<String>::new());
+    });
+}
+
+/// Another castle that has been in this cluster, and left some objects.
+struct Neighbour(Arc<Cluster>, String);
+
+#[async_trait]
+impl Step for Neighbour {
+    async fn observe(&self, _cx: &Context) -> Result<Observed, Failure> {
+        Ok(Observed::Absent)
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let mark = Mark { castle: "green".parse().unwrap(), ..self.0.mark(cx)? };
+        for mut object in parse("green", &self.1).unwrap() {
+            mark.put_on(&mut object);
+            self.0.client(cx)?.apply(&object, Mode::Real).await?;
+        }
+        Ok(Acted::of(Change::Created))
+    }
+
+    async fn gate(&self, _cx: &Context) -> Result<String, Failure> {
+        Ok("they are there".to_owned())
+    }
+}
+
+#[test]
+fn a_set_of_which_somebody_else_owns_a_part_is_refused_whole_and_every_owner_is_named() {
+    let runtime = runtime().unwrap();
+    runtime.block_on(async {
+        let theirs =
+            [NAMESPACE, &config_map("a", "0"), &config_map("b", "0"), &config_map("c", "0")]
+                .concat();
+        let ours = [&*theirs, &config_map("d", "1")].concat();
+        let mut rehearsal = Rehearsal::open(castle(&[]), 6);
+        let (spec, world) = (rehearsal.spec.clone(), rehearsal.host.world());
+        let mut graph = crate::build(&spec, &world, Access::to_infisical(rehearsal.identity()));
+        let decl = StepDecl::new(StepId::new("platform", "green"), "a neighbour", "nodes");
+        graph.add(decl.needs([ids::access()]), Neighbour(Cluster::new(&spec, &world), theirs));
+        let report = rehearsal.run_by(graph, Direction::Up).await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+
+        let mut spec = (*rehearsal.spec).clone();
+        spec.layers = castle(&[("garden", ours)]).layers;
+        rehearsal.spec = Arc::new(spec);
+        let before = rehearsal.changes();
+        let report = rehearsal.up().await;
+        let failure = &report.failures[&StepId::new("garden", "manifests")];
+        assert_eq!(failure.class, Class::Conflict);
+        insta::assert_snapshot!(failure.why, @r#"what is there is not ours: Namespace garden (castle green); ConfigMap garden/a (castle green); ConfigMap garden/b (castle green) and 1 more. One of the two has to let go: leave the layer out (`enabled = false`), leave it to Flux (`owner = "flux"`), or remove the objects there"#);
+        assert_eq!(rehearsal.changes(), before, "nothing was written");
     });
 }

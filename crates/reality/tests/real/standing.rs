@@ -1,6 +1,6 @@
 //! A castle whose foundations stand already: the real cluster. The layers above run as they are, by the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use castle_engine::{Context, Graph, Report, Step, Stop, Whole};
 use castle_journal::Journals;
 use castle_kubernetes::{KubeAccess, Kubernetes};
 use castle_model::plan::Direction;
-use castle_model::{Event, EventKind, Failure, Observed, RunId, Spec, StepId};
+use castle_model::{Event, EventKind, Failure, NodeName, Observed, RunId, Spec, StepDecl, StepId};
 use castle_platforms::handed::{API_SERVERS, CLUSTER, LIFE, Life, SECRETS, SecretValues};
 use castle_reality::cluster::{Authority, Cluster, SERVER};
 use castle_reality::outside;
@@ -88,8 +88,11 @@ impl Standing {
 
     /// Raises some layers with a state folder of its own: what stands is found by looking.
     pub(crate) async fn up(&self, layers: impl Fn(&mut Graph, &Arc<Spec>, &World)) -> Told {
-        let cluster = Kubernetes::new(&self.world, &self.access).unwrap();
-        let given = Given { cluster, life: self.life.clone() };
+        // Every control plane is the same server here, by a connection of its own.
+        let client = || Kubernetes::new(&self.world, &self.access).unwrap();
+        let servers = self.spec.control_planes().map(|node| (node.name.clone(), client()));
+        let given =
+            Given { cluster: client(), servers: servers.collect(), life: self.life.clone() };
         let foundations =
             [castle_layers::secrets::declare(&self.spec), castle_platforms::declare(&self.spec)];
         let mut graph = Graph::new();
@@ -97,6 +100,13 @@ impl Standing {
             graph.add(decl, given.clone());
         }
         layers(&mut graph, &self.spec, &self.world);
+        // What the foundations need of layers that are not raised here stands too.
+        let known: BTreeSet<StepId> = graph.decls().iter().map(|decl| decl.id.clone()).collect();
+        let needs: BTreeSet<StepId> =
+            graph.decls().iter().flat_map(|decl| decl.needs.iter().cloned()).collect();
+        for id in needs.difference(&known) {
+            graph.add(StepDecl::new(id.clone(), id.as_str(), "given"), given.clone());
+        }
         self.events.lock().unwrap().clear();
         let clock = self.world.clock.clone();
         let (_, report) = Whole {
@@ -120,16 +130,15 @@ impl Standing {
 #[derive(Clone)]
 struct Given {
     cluster: Kubernetes,
+    servers: Vec<(NodeName, Kubernetes)>,
     life: Life,
 }
 
 #[async_trait]
 impl Step for Given {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
-        let only =
-            "cp-01".parse().map_err(|_| Failure::bug("name the control plane", "no name"))?;
         cx.outputs().put(&CLUSTER, self.cluster.clone());
-        cx.outputs().put(&API_SERVERS, vec![(only, self.cluster.clone())]);
+        cx.outputs().put(&API_SERVERS, self.servers.clone());
         cx.outputs().put(&LIFE, self.life.clone());
         cx.outputs().put(&SECRETS, SecretValues(BTreeMap::new()));
         Ok(Observed::right("given"))

@@ -123,6 +123,7 @@ async fn overtaken(mut bench: Bench, late: bool) {
     let theirs = bench.another().to_escrow(&bench.spec.name);
     let (vault, place) = bench.vault().await;
     let mut graph = Graph::new();
+    crate::gitops::build_repository(&mut graph, &bench.spec, &bench.host.world());
     for decl in super::super::declare(&bench.spec) {
         if decl.id == secrets_read() {
             graph.add(decl, read::Read(shared.clone()));

@@ -94,7 +94,8 @@ fn shown(object: &Value) -> Value {
     let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     json!({
         "containers": list.map(|list| list.iter().map(each).collect::<Vec<_>>()),
-        "managers": managers.map(|list| list.iter().map(|entry| json!({
+        // Controllers have their say at a time of their own.
+        "managers": managers.map(|list| list.iter().filter(|entry| entry["subresource"].is_null()).map(|entry| json!({
             "manager": entry["manager"], "operation": entry["operation"],
             "containers": entry.pointer("/fieldsV1/f:spec/f:template/f:spec/f:containers"),
         })).collect::<Vec<_>>()),
