@@ -2,6 +2,7 @@
 //!
 //! A bench is no test: it never fails the build, it says plainly what is missed and by how much.
 
+mod cluster;
 mod configs;
 mod engine;
 mod platform;
@@ -123,6 +124,7 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     measures.extend(engine::measure(&root));
     measures.extend(platform::measure(&root));
     measures.extend(configs::measure(&root));
+    measures.extend(cluster::measure(&root));
     let rows: Vec<_> = measures.iter().map(Measure::row).collect();
     say(&table(&["case", "bound", "measured", "verdict", "note"], &rows));
     let report = target.join("bench.json");
