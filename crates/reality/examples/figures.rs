@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use standing::Standing;
 
 /// How many objects are applied, and how many are watched.
-const APPLIED: usize = 500;
+const APPLIED: u32 = 500;
 const WATCHED: usize = 2000;
 /// How often each comparison is made, and how often the truth changes under a watch.
 const ROUNDS: usize = 3;
@@ -78,7 +78,7 @@ struct Applied {
 
 /// CPU seconds of all become milliseconds of one.
 fn per_object() -> f64 {
-    APPLIED as f64 / 1000.0
+    f64::from(APPLIED) / 1000.0
 }
 
 fn objects(space: &str) -> String {

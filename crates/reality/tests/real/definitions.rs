@@ -218,8 +218,7 @@ async fn ever(client: &Kubernetes, place: &Place) -> Result<Vec<Object>, Failure
     while let Ok(Some(Ok(seen))) = timeout(Duration::from_secs(5), events.next()).await {
         found.extend(match seen {
             Seen::There(object) | Seen::Gone(object) => Some(object),
-            #[expect(unreachable_patterns, reason = "a client may show more of a watch")]
-            _ => None,
+            Seen::Bookmark => None,
         });
     }
     Ok(found)
