@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
 use castle_kubernetes::{Mark, Object, ObjectId, Place};
-use castle_model::{Failure, Observed, Verb, Verdict};
+use castle_model::{Class, Failure, Observed, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, Objects};
 use serde_json::{Value, json};
 
@@ -75,7 +75,13 @@ impl Step for Handover {
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let (mark, wanted) = self.wanted(cx)?;
-        apply_tried(cx, &self.0.client(cx)?, &mark, &wanted).await.map(Acted::of)
+        let applied = apply_tried(cx, &self.0.client(cx)?, &mark, &wanted).await;
+        applied.map(Acted::of).map_err(|failure| match failure.class {
+            Class::Conflict => failure.hint(
+                "the repository itself holds the Kustomization flux-system and Flux would put it back: change it there, too",
+            ),
+            _ => failure,
+        })
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {

@@ -94,7 +94,8 @@ impl Looked<'_> {
             return State::Cause(format!("{id} waits in a circle: {}", names.join(", ")));
         }
         let resting = |need: &&ObjectId| self.all.get(need).is_some_and(|unit| is_resting(unit));
-        let late: Vec<&ObjectId> = needs.iter().filter(|need| !self.is_met(need, &own)).collect();
+        let late: Vec<&ObjectId> =
+            needs.iter().filter(|need| !self.is_met(need, own.as_ref())).collect();
         if let Some(need) = late.iter().find(|need| resting(need)) {
             return State::Cause(format!("{id} depends on {need}, which is suspended"));
         }
@@ -106,17 +107,17 @@ impl Looked<'_> {
     }
 
     /// Whether a need is ready as its dependents see it: at the same revision only if the source is the same.
-    fn is_met(&self, need: &ObjectId, own: &Option<ObjectId>) -> bool {
+    fn is_met(&self, need: &ObjectId, own: Option<&ObjectId>) -> bool {
         if self.ready.contains(need) {
             return true;
         }
         let Some(unit) = self.all.get(need) else { return false };
-        source(unit) != *own && matches!(judge(unit), Verdict::Ready(_))
+        source(unit).as_ref() != own && matches!(judge(unit), Verdict::Ready(_))
     }
 
     /// The releases of a unit that are not ready, in words: what a health check waits for.
     fn releases(&self, unit: &Object) -> String {
-        let mut late = Vec::new();
+        let mut late = String::new();
         for entry in unit.entries("/status/inventory/entries") {
             let Some(id) = entry.get("id").and_then(Value::as_str) else { continue };
             let parts: Vec<&str> = id.split('_').collect();
@@ -127,10 +128,11 @@ impl Looked<'_> {
             if let Some(release) = self.there.get(&id)
                 && let Verdict::Waiting(why) = judge(release)
             {
-                late.push(why);
+                late.push_str("; ");
+                late.push_str(&why);
             }
         }
-        late.iter().map(|why| format!("; {why}")).collect()
+        late
     }
 }
 

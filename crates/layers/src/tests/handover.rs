@@ -174,6 +174,16 @@ fn the_handover_is_once_and_what_others_change_afterwards_is_told_and_left() {
         let mut rehearsal = Rehearsal::open(sized(1, 1), 3);
         rehearsal.stands().await;
         assert_eq!(rehearsal.handovers(), 1);
+        // What the castle file says is castle's to follow, without a second handover.
+        let unit = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hue, namespace: flux-system}\n";
+        rehearsal.push(&[("clusters/violet/hue.yaml", Some(unit))]);
+        let first = std::mem::replace(
+            &mut Arc::make_mut(&mut rehearsal.spec).gitops.path,
+            "clusters/violet".into(),
+        );
+        rehearsal.stands().await;
+        assert_eq!(rehearsal.handovers(), 1);
+        assert_eq!(rehearsal.told("follows the castle file again").len(), 1);
         // The repository takes its own root in hand, as `flux bootstrap` writes it.
         let folder = rehearsal.spec.gitops.path.clone();
         let root = format!(
@@ -189,12 +199,12 @@ fn the_handover_is_once_and_what_others_change_afterwards_is_told_and_left() {
         assert_eq!(rehearsal.handovers(), 1, "it stands");
         assert_eq!(rehearsal.changes(), before, "castle only observes");
         assert!(!rehearsal.told("no longer as castle applied it (spec.interval").is_empty());
-        // What the castle file says is castle's to follow, without a second handover.
-        rehearsal.push(&[("clusters/violet/apps.yaml", Some(&root))]);
-        Arc::make_mut(&mut rehearsal.spec).gitops.path = "clusters/violet".into();
-        rehearsal.stands().await;
-        assert_eq!(rehearsal.handovers(), 1);
-        assert_eq!(rehearsal.told("follows the castle file again").len(), 1);
+        // From now on the repository says where the root is: a castle file that says otherwise would be undone by Flux.
+        Arc::make_mut(&mut rehearsal.spec).gitops.path = first;
+        let failure = rehearsal.fails_at("gitops/handover").await;
+        assert_eq!(failure.class, Class::Conflict);
+        assert!(failure.why.contains("kustomize-controller"), "{failure}");
+        assert!(failure.hint.unwrap().starts_with("the repository itself holds"));
     });
 }
 

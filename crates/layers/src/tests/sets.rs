@@ -209,7 +209,7 @@ fn a_set_of_which_somebody_else_owns_a_part_is_refused_whole_and_every_owner_is_
         let report = rehearsal.up().await;
         let failure = &report.failures[&StepId::new("garden", "manifests")];
         assert_eq!(failure.class, Class::Conflict);
-        insta::assert_snapshot!(failure.why, @"");
+        insta::assert_snapshot!(failure.why, @r#"what is there is not ours: Namespace garden (castle green); ConfigMap garden/a (castle green); ConfigMap garden/b (castle green) and 1 more. One of the two has to let go: leave the layer out (`enabled = false`), leave it to Flux (`owner = "flux"`), or remove the objects there"#);
         assert_eq!(rehearsal.changes(), before, "nothing was written");
     });
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use castle_kubernetes::ObjectId;
@@ -25,6 +26,8 @@ use crate::standing::{HERE, PORT, RELEASES, Standing, tell};
 
 /// How long it may take on a machine that is busy.
 const LIMIT: Duration = Duration::from_mins(20);
+/// How long the run waits that is not to see the tree converge: long enough for Flux to say what is wrong.
+const SHORT: Duration = Duration::from_secs(45);
 /// How often it is looked whether something has come.
 const GLANCE: Duration = Duration::from_millis(100);
 /// The folder of the castle in the repository.
@@ -226,6 +229,7 @@ fn spec() -> Spec {
     "main".clone_into(&mut spec.gitops.branch);
     PATH.clone_into(&mut spec.gitops.path);
     spec.gitops.token = None;
+    spec.gitops.milestones = vec!["apps-static".to_owned()];
     spec
 }
 
@@ -258,8 +262,45 @@ fn place_of(events: &[Event], wanted: impl Fn(&EventKind) -> bool) -> usize {
     events.iter().position(|event| wanted(&event.kind)).unwrap()
 }
 
-/// One run: broken, told, mended, converged.
-async fn hand_over(cluster: &Cluster, standing: &Standing, repository: &Repository) {
+/// A run that has no time to wait: it fails with every unit named, and the handover stands.
+async fn too_late(standing: &mut Standing) {
+    let deadlines = |standing: &mut Standing, limit: Option<Duration>| {
+        let table = &mut Arc::make_mut(&mut standing.spec).deadlines.0;
+        match limit {
+            Some(limit) => table.insert("convergence".to_owned(), limit),
+            None => table.remove("convergence"),
+        };
+    };
+    deadlines(standing, Some(SHORT));
+    let told = standing.up(gitops::build).await;
+    deadlines(standing, None);
+    let failed: Vec<_> = told.report.failures.keys().collect();
+    assert_eq!(failed, [&gitops::convergence_id()], "{:#?}", told.report.failures);
+    let failure = &told.report.failures[&gitops::convergence_id()];
+    tell(&format!("{failure:#?}"));
+    let found: Vec<String> = failure.findings.iter().map(|found| format!("{found:?}")).collect();
+    assert_eq!(found.len(), 5, "{found:#?}");
+    assert!(found[0].contains("flux-system/bridge") && found[0].contains("expected string"));
+    for (name, waits_for) in [
+        ("apps-data", "instances"),
+        ("apps-static", "configs"),
+        ("configs", BROKEN),
+        ("instances", "configs"),
+    ] {
+        let named = |words: &&String| words.contains(name) && words.contains(waits_for);
+        assert!(found[1..].iter().any(|words| named(&words)), "{name}: {found:#?}");
+    }
+    assert_eq!(told.events.iter().filter(|event| is_handover(&event.kind)).count(), 1);
+    let waited = |kind: &EventKind| matches!(kind, EventKind::StepWaiting { step, .. } if *step == gitops::convergence_id());
+    assert!(place_of(&told.events, is_handover) < place_of(&told.events, waited));
+}
+
+fn is_handover(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Handover { .. })
+}
+
+/// The next run: still broken, told, mended, converged.
+async fn mended(cluster: &Cluster, standing: &Standing, repository: &Repository) {
     let mend = async {
         // Four wait for the broken one: the cause comes first, with Flux' own reason, and then who is held up.
         let words = ["5 of 10", "flux-system/bridge is not ready", "expected string", "apps-data"];
@@ -272,17 +313,27 @@ async fn hand_over(cluster: &Cluster, standing: &Standing, repository: &Reposito
     let (told, (reason, commit)) = tokio::join!(standing.up(gitops::build), mend);
     tell(&reason);
     assert_eq!(told.report.outcome, RunOutcome::Done, "{:#?}", told.report.failures);
-    let handed = |kind: &EventKind| matches!(kind, EventKind::Handover { .. });
-    let waited = |kind: &EventKind| matches!(kind, EventKind::StepWaiting { step, .. } if *step == gitops::convergence_id());
-    assert!(place_of(&told.events, handed) < place_of(&told.events, waited));
-    let proof = told.events.iter().find_map(|event| match &event.kind {
-        EventKind::StepDone { step, proof, .. } if *step == gitops::convergence_id() => Some(proof),
-        _ => None,
-    });
-    let proof = proof.unwrap();
+    assert!(!told.events.iter().any(|event| is_handover(&event.kind)), "handed over once");
+    let milestone = |kind: &EventKind| matches!(kind, EventKind::Milestone { name, revision } if name == "apps-static" && revision.ends_with(&commit));
+    let reached = place_of(&told.events, milestone);
+    let (done, proof) = told
+        .events
+        .iter()
+        .enumerate()
+        .find_map(|(at, event)| match &event.kind {
+            EventKind::StepDone { step, proof, .. } if *step == gitops::convergence_id() => {
+                Some((at, proof))
+            }
+            _ => None,
+        })
+        .unwrap();
     tell(proof);
+    assert!(reached < done, "a milestone is told when it is reached");
     assert!(proof.contains("10 Kustomizations") && proof.contains(&commit[..8]), "{proof}");
+}
 
+/// What stands in the end, and a run that finds it so.
+async fn stands(cluster: &Cluster, standing: &Standing) {
     let client = cluster.client();
     let map = ObjectId::namespaced("v1", "ConfigMap", "default", "apps-data");
     let there = client.get(&map).await.unwrap().unwrap();
@@ -294,7 +345,7 @@ async fn hand_over(cluster: &Cluster, standing: &Standing, repository: &Reposito
     let again = standing.up(gitops::build).await;
     assert_eq!(again.report.outcome, RunOutcome::Done, "{:#?}", again.report.failures);
     assert!(again.acted().is_empty(), "{:#?}", again.acted());
-    assert!(!again.events.iter().any(|event| handed(&event.kind)), "handed over once");
+    assert!(!again.events.iter().any(|event| is_handover(&event.kind)), "handed over once");
 }
 
 #[test]
@@ -320,7 +371,7 @@ fn the_real_flux_takes_over_a_tree_and_a_mended_unit_frees_the_rest() {
             Start { after: Duration::ZERO, program: Some(program), ready: Ready::Probed }
         };
         let kubelet = Kubelet::register(&cluster, &["worker-01"], Rc::new(containers)).await;
-        let standing = Standing::new(&cluster, spec());
+        let mut standing = Standing::new(&cluster, spec());
         let web = Web::listen(cluster.authority(), &RELEASES, HERE, PORT).await;
         let repository = Repository::new().await;
         let answer = async |request: http::Request<bytes::Bytes>| {
@@ -329,9 +380,14 @@ fn the_real_flux_takes_over_a_tree_and_a_mended_unit_frees_the_rest() {
             }
             Response::new(manifest.clone().into())
         };
+        let work = async {
+            too_late(&mut standing).await;
+            mended(&cluster, &standing, &repository).await;
+            stands(&cluster, &standing).await;
+        };
         tokio::select! {
             biased;
-            ended = timeout(LIMIT, hand_over(&cluster, &standing, &repository)) => ended.unwrap(),
+            ended = timeout(LIMIT, work) => ended.unwrap(),
             _ = kubelet.run() => {}
             _ = pods.refresh(|| Duration::ZERO) => {}
             _ = web.serve(answer) => {}

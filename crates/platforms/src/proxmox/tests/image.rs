@@ -70,7 +70,7 @@ async fn half_a_file_is_named_and_left_alone() {
     let run = bench.up().await;
     insta::assert_snapshot!(run.told(), @r"
     platform/image (conflict): use the image local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2: the file has 41943040 bytes, castle.lock says 2097152
-      hint: castle never overwrites it: if nobody needs it, remove it on the host (pvesm free local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2), then run the same command again; if castle.lock is wrong, `castle lock --images` makes it anew
+      hint: castle never overwrites it: if nobody needs it, remove it on the host (pvesm free local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2), then run the same command again; if castle.lock is wrong, remove its entry there, and `castle lock` pins it anew
     ");
     assert_eq!(bench.inventory().proxmox.files.len(), 1);
     assert_eq!(bench.inventory().proxmox.guests, []);

@@ -1,0 +1,149 @@
+//! What the status reads like.
+
+use castle_model::{Class, Finding};
+
+use super::*;
+use crate::example::{START, decls};
+
+fn standing() -> Standing {
+    Standing {
+        castle: "blue".parse().unwrap(),
+        rehearsal: true,
+        incarnation: None,
+        last_run: None,
+        holder: None,
+        steps: BTreeMap::new(),
+        damaged: BTreeMap::new(),
+    }
+}
+
+fn shown(standing: &Standing) -> String {
+    text(standing, &decls(), Moment(START + 3_600_000), Style::default())
+}
+
+#[test]
+fn before_the_first_run() {
+    insta::assert_snapshot!(shown(&standing()), @"
+    castle blue (a rehearsal): not born
+    no run is recorded
+
+    layer     proven  open
+    secrets      0/1     1  absent
+    platform     0/4     4  absent
+    gitops       0/1     1  absent
+    ");
+}
+
+#[test]
+fn a_castle_that_stands() {
+    let mut standing = standing();
+    standing.incarnation = Some(Incarnation::from_bytes([7; 8]));
+    let ended = Some((Moment(START + 96_000), RunOutcome::Done));
+    standing.last_run = Some(LastRun { direction: Direction::Up, started: Moment(START), ended });
+    for decl in decls() {
+        let (change, proof) = (Change::Created, "seen".to_owned());
+        standing.steps.insert(decl.id, Known::Done { change, proof, at: Moment(START) });
+    }
+    insta::assert_snapshot!(shown(&standing), @"
+    castle blue (a rehearsal): incarnation 0707070707070707
+    last run: up, done in 1:36, 58:24 ago
+
+    layer     proven  open
+    secrets      1/1     0  stands
+    platform     4/4     0  stands
+    gitops       1/1     0  stands
+    ");
+}
+
+#[test]
+fn units_are_told_ready_or_not() {
+    let decls = [StepDecl::new(StepId::new("gitops", "convergence"), "what Flux builds", "")];
+    let at = Moment(START + 3_000_000);
+    let say = |known: Known| {
+        let mut standing = standing();
+        standing.steps.insert(StepId::new("gitops", "convergence"), known);
+        let text = text(&standing, &decls, Moment(START + 3_600_000), Style::default());
+        text.split_inclusive('\n').skip(5).collect::<String>()
+    };
+    let proof = "7 Kustomizations ready at main@sha1:3f2a91c; milestones: apps-static reached";
+    let (change, proof) = (Change::Unchanged, proof.to_owned());
+    insta::assert_snapshot!(say(Known::Done { change, proof, at }), @"
+    units: 7 Kustomizations ready at main@sha1:3f2a91c; milestones: apps-static
+           reached, 10:00 ago
+    ");
+    let cause = "is not ready: BuildFailed: no such file";
+    let failure =
+        Failure::new(Class::Transient, "wait for every Kustomization", "not so after 15:00")
+            .evidence("2 of 7 are not ready")
+            .findings(vec![
+                Finding::new("Kustomization flux-system/configs", cause, "correct it"),
+                Finding::new("Kustomization flux-system/apps", "waits for configs", "nothing"),
+            ]);
+    insta::assert_snapshot!(say(Known::Failed { failure, at }), @"
+    failed: gitops/convergence, 10:00 ago (transient)
+      what      wait for every Kustomization
+      why       not so after 15:00
+      finding   Kustomization flux-system/configs: is not ready: BuildFailed: no
+                such file
+                correct it
+      finding   Kustomization flux-system/apps: waits for configs
+                nothing
+      last seen 2 of 7 are not ready
+    ");
+}
+
+#[test]
+fn a_killed_run_with_a_failure_and_damage() {
+    let mut standing = standing();
+    standing.last_run =
+        Some(LastRun { direction: Direction::Up, started: Moment(START), ended: None });
+    let at = Moment(START + 3_000_000);
+    let (change, proof) = (Change::Unchanged, "7 of 7 keys".to_owned());
+    standing.steps.insert(StepId::new("secrets", "read"), Known::Done { change, proof, at });
+    let failure = Failure::new(Class::Denied, "create VM 431", "403 Permission check failed")
+        .hint("give the token's role VM.Allocate");
+    standing.steps.insert(StepId::of("platform", "vm", "w-01"), Known::Failed { failure, at });
+    let task = Some("UPID:pve:0003D3F1:0A2B5C7D:69ABCDEF:qmcreate:421:root@pam:".to_owned());
+    let open = Known::Intended { verb: Verb::Create, task, at };
+    standing.steps.insert(StepId::of("platform", "vm", "cp-01"), open);
+    let why = "layers/gitops.journal, entry 4: its check sum does not fit its text";
+    standing.damaged.insert("gitops".parse().unwrap(), why.to_owned());
+    insta::assert_snapshot!(shown(&standing), @"
+    castle blue (a rehearsal): not born
+    last run: up, begun 1:00:00 ago and killed; run the same command again, it goes
+    on
+
+    layer     proven  open
+    secrets      1/1     0  stands
+    platform     0/4     4  failed
+    gitops       0/1     1  journal damaged
+
+    open: platform/vm/cp-01: create VM cp-01 (421) on pve, begun 10:00 ago, as
+          UPID:pve:0003D3F1:0A2B5C7D:69ABCDEF:qmcreate:421:root@pam:
+
+    failed: platform/vm/w-01, 10:00 ago (denied)
+      what      create VM 431
+      why       403 Permission check failed
+      hint      give the token's role VM.Allocate
+
+    damaged: gitops: layers/gitops.journal, entry 4: its check sum does not fit its
+                     text
+    ");
+}
+
+#[test]
+fn a_run_at_work() {
+    let mut standing = standing();
+    standing.last_run = Some(LastRun {
+        direction: Direction::Down,
+        started: Moment(START + 3_590_000),
+        ended: None,
+    });
+    standing.holder = Some("`castle down` (process 4242 on desk, since 13:00)".into());
+    let first_lines: Vec<String> = shown(&standing).lines().take(3).map(str::to_owned).collect();
+    insta::assert_snapshot!(first_lines.join("\n"), @"
+    castle blue (a rehearsal): not born
+    last run: down, under way for 10.0 s
+    at work: `castle down` (process 4242 on desk, since 13:00)
+    ");
+}
