@@ -65,7 +65,7 @@ async fn what_a_server_does_wrong_is_told() {
         (Download::Elsewhere("file:///etc/passwd".to_owned()), Class::Invalid),
     ];
     let mut said = Vec::new();
-    let whole = metallb(&memory(1)).await.unwrap().len();
+    let whole = metallb(&memory(1)).await.unwrap().bytes.len();
     for (how, class) in cases {
         let host = memory(1);
         host.cause(trouble(how));
