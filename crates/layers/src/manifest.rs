@@ -158,7 +158,12 @@ impl ManifestStep {
     }
 
     fn proof(&self, wanted: &[Object], judged: usize) -> String {
-        format!("{}: {} objects applied, {judged} of them ready", self.name(), wanted.len())
+        // The title of a layer of one's own says whose manifests these are; that of a release not its version.
+        let name = match &self.source {
+            Source::Release(_) => format!("{}: ", self.name()),
+            Source::Files(_) => String::new(),
+        };
+        applied(&name, wanted.len(), judged)
     }
 
     /// Where everything is that has to become ready.
@@ -422,4 +427,25 @@ pub(crate) fn hooks_served(
         }
     }
     Ok(())
+}
+
+/// How many objects there are, and how many of them are more than there.
+fn applied(name: &str, objects: usize, judged: usize) -> String {
+    let noun = if objects == 1 { "object" } else { "objects" };
+    match judged {
+        0 => format!("{name}{objects} {noun} applied"),
+        _ => format!("{name}{objects} {noun} applied; {judged} had to become ready, and are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::applied;
+
+    #[test]
+    fn what_is_ready_by_being_there_is_not_counted_as_lacking() {
+        assert_eq!(applied("", 2, 0), "2 objects applied");
+        let proof = applied("metallb 0.15.3: ", 19, 10);
+        assert_eq!(proof, "metallb 0.15.3: 19 objects applied; 10 had to become ready, and are");
+    }
 }
