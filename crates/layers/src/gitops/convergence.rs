@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::handover::root;
 use super::revision::{KINDS, SOURCES};
-use super::units::{State, units};
+use super::units::{State, beside, units};
 use super::watchdog::{REQUESTED, Watchdog};
 use super::{HELM, KUSTOMIZE};
 use crate::objects::told;
@@ -182,6 +182,10 @@ fn converged(there: &Objects, milestones: &[String]) -> Verdict {
     if let Some(name) = milestones.iter().find(missing) {
         return Verdict::Failed(unknown(name, &resting, &revisions));
     }
+    let rests = match beside(there).as_slice() {
+        [] => rests,
+        names => format!("{rests}; not of the tree and not ready: {}", names.join(", ")),
+    };
     let others = revisions.iter().filter(|(_, revision)| revision != at).count();
     Verdict::Ready(match others {
         0 => format!("{all} Kustomizations ready at {at}{rests}"),
