@@ -163,7 +163,18 @@ impl Looked<'_> {
             return State::Blocked(late.iter().map(|need| need.name.clone()).collect());
         }
         let why = format!("{why}{}", self.releases(unit));
-        if needs.is_empty() || judged { State::Cause(why) } else { State::Late(why) }
+        if needs.is_empty() || judged || self.was_tried(unit) {
+            return State::Cause(why);
+        }
+        State::Late(why)
+    }
+
+    /// Whether Flux has tried the unit with what its source holds now: then it was not forgotten, and failed by itself.
+    fn was_tried(&self, unit: &Object) -> bool {
+        let waits = unit.condition("Ready").is_some_and(|c| c.reason() == "DependencyNotReady");
+        let held = source(unit).and_then(|source| self.there.get(&source));
+        let held = held.and_then(|source| source.text("/status/artifact/revision"));
+        !waits && held.is_some() && held == unit.text("/status/lastAttemptedRevision")
     }
 
     /// Whether a need is ready as its dependents see it: at the same revision only if the source is the same.
@@ -261,6 +272,21 @@ mod tests {
                 "resting: rests",
             ]
         );
+    }
+
+    #[test]
+    fn a_unit_that_was_tried_and_failed_is_a_cause_whatever_it_depends_on() {
+        // As Flux 2.9 leaves a unit that never was ready.
+        let mut failed = not_ready(ours("b", &["a"]), "ReconciliationFailed", "dry-run failed");
+        let tried = |failed: &mut Value, revision: &str| {
+            failed["status"]["lastAppliedRevision"] = Value::Null;
+            failed["status"]["lastAttemptedRevision"] = revision.into();
+        };
+        tried(&mut failed, NOW);
+        let why = "Kustomization flux-system/b is not ready: ReconciliationFailed: dry-run failed";
+        assert_eq!(say(vec![ours("a", &[]), failed.clone()])[1], format!("b: {why}"));
+        tried(&mut failed, "main@sha1:1");
+        assert_eq!(say(vec![ours("a", &[]), failed])[1], format!("b: late: {why}"));
     }
 
     #[test]

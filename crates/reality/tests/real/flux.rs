@@ -281,6 +281,7 @@ async fn too_late(standing: &mut Standing) {
     let found: Vec<String> = failure.findings.iter().map(|found| format!("{found:?}")).collect();
     assert_eq!(found.len(), 5, "{found:#?}");
     assert!(found[0].contains("flux-system/bridge") && found[0].contains("expected string"));
+    assert!(!found[0].contains("asked to look again"), "it was tried, not forgotten: {found:#?}");
     for (name, waits_for) in [
         ("apps-data", "instances"),
         ("apps-static", "configs"),

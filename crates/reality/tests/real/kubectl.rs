@@ -32,7 +32,10 @@ async fn a_curious_person_looks_and_changes_by_kubectl() {
     datacenter.configure(&bundle, &access).await;
     let first = datacenter.spec.nodes[0].address;
     let world = datacenter.world();
-    Talos::secure(&world, first, &access).await.unwrap().bootstrap().await.unwrap();
+    let talos = Talos::secure(&world, first, &access).await.unwrap();
+    // A machine that has just got its config is not ready for it yet, and says so.
+    let begun = async { while talos.bootstrap().await.is_err() {} };
+    assert!(timeout(LIMIT, begun).await.is_ok(), "etcd can not be begun");
     let ours = KubeAccess::issue(&datacenter.spec, &bundle, &SystemEntropy, &SystemClock).unwrap();
     let place = folder();
     let file = write(place.path(), "kubeconfig", ours.kubeconfig(&datacenter.spec).expose());

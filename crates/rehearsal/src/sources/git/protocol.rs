@@ -6,7 +6,8 @@ use super::Repository;
 use super::object::Objects;
 
 /// What the server can do, for those who speak the first version.
-const ABILITIES: &str = "multi_ack thin-pack side-band-64k ofs-delta shallow no-progress";
+const ABILITIES: &str =
+    "multi_ack multi_ack_detailed thin-pack side-band-64k ofs-delta shallow no-progress";
 /// The most that fits into one line of a band.
 const BAND: usize = 65_515;
 
