@@ -19,7 +19,7 @@ use castle_model::{Change, Class, Failure, Finding, Observed, Spec, Verb, Verdic
 use castle_platforms::cluster::{Cluster, Objects, few, observed};
 use serde_json::Value;
 
-use crate::objects::held_up;
+use crate::objects::{held_up, held_up_among};
 use crate::overlay::{Adjustment, adjust};
 
 mod apply;
@@ -194,6 +194,12 @@ impl ManifestStep {
             places.remove(&labelled);
             places.insert(Place { selector: String::new(), ..labelled });
         }
+        // Pods have no label of ours either; they say why a workload is late.
+        let works = wanted.iter().filter(|object| matches!(object.group(), "apps" | "batch"));
+        let pods = works.filter_map(Object::namespace).map(str::to_owned);
+        let pods: BTreeSet<String> =
+            pods.chain(self.made().filter_map(|id| id.namespace)).collect();
+        places.extend(pods.iter().map(|namespace| Place::within("v1", "Pod", namespace)));
         // One watch for all services of a namespace.
         for (namespace, _) in hook_services(wanted) {
             places.insert(
@@ -397,7 +403,7 @@ fn verdict(
             many => format!("{first} and {} more are not there yet", many - 1),
         });
     }
-    match held_up(found.iter().copied()) {
+    match held_up_among(found.iter().copied(), there) {
         Some(Verdict::Failed(failure)) => Verdict::Failed(failure),
         Some(Verdict::Waiting(reason) | Verdict::Ready(reason)) => Verdict::Waiting(reason),
         None => match hooks_served(services, there) {
