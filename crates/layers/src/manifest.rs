@@ -23,6 +23,7 @@ use crate::objects::{held_up, held_up_among};
 use crate::overlay::{Adjustment, adjust};
 
 mod apply;
+mod bringer;
 mod form;
 pub(crate) mod ledger;
 
@@ -106,6 +107,7 @@ impl ManifestStep {
                 let read: Result<Vec<Object>, String> =
                     self.read().await?.into_iter().map(Object::new).collect();
                 let read = read.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
+                bringer::once(cx, &name, &mark, &read)?;
                 Wanted::new(mark, read)
             }
         };

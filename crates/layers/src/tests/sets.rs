@@ -111,6 +111,19 @@ fn what_a_set_no_longer_has_is_removed_and_a_namespace_in_use_is_kept() {
 }
 
 #[test]
+fn an_object_of_two_layers_is_refused_and_both_are_named() {
+    runtime().unwrap().block_on(async {
+        let garden = [NAMESPACE, &config_map("a", "1")].concat();
+        let shed = [NAMESPACE, &config_map("b", "1")].concat();
+        let mut rehearsal = Rehearsal::open(castle(&[("garden", garden), ("shed", shed)]), 3);
+        let report = rehearsal.up().await;
+        let failure = &report.failures[&StepId::new("shed", "manifests")];
+        assert_eq!((failure.class, report.failures.len()), (Class::Invalid, 1));
+        assert_eq!(failure.why, "Namespace garden: the layer garden has it too");
+    });
+}
+
+#[test]
 fn what_still_lives_in_a_namespace_keeps_it_though_the_set_no_longer_names_it() {
     runtime().unwrap().block_on(async {
         let mut rehearsal =
