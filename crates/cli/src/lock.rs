@@ -70,7 +70,7 @@ pub(crate) fn judge(castle: &Castle, json: bool) -> Result<(), Problem> {
         return Err(problem);
     }
     if !unpinned.is_empty() && !json {
-        output::talk(&format!(
+        output::say(&format!(
             "notice: nothing pins the manifests of {} (unverified); `{} lock` does",
             unpinned.join(", "),
             castle.command
@@ -83,7 +83,7 @@ pub(crate) fn judge(castle: &Castle, json: bool) -> Result<(), Problem> {
 pub(crate) fn tell_unknown(component: &Component, version: Version) {
     if !component.knows(version) {
         let (name, known) = (component.name, component.version);
-        output::talk(&format!(
+        output::say(&format!(
             "notice: castle was tried with {name} {}.{}; what it adjusts may have other names in {version}",
             known.major, known.minor
         ));

@@ -31,7 +31,7 @@ use crate::settings::Settings;
 fn main() -> ExitCode {
     hardening::harden();
     if let Err(problem) = refuse_private_keys(std::env::args_os()) {
-        output::talk(&problem.to_string());
+        output::say(&problem.to_string());
         return problem.exit.into();
     }
     let cli = match Cli::try_parse() {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         }
         Ok(exit) => exit.into(),
         Err(problem) => {
-            output::talk(&problem.to_string());
+            output::say(&problem.to_string());
             problem.exit.into()
         }
     }

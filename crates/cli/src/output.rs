@@ -3,6 +3,8 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::termios::tcgetwinsize;
+
 /// Whether data could not be written although somebody wanted it: a full disk, not a reader that went away.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -36,9 +38,61 @@ pub(crate) fn talk(text: &str) {
     write(&mut io::stderr().lock(), text).ok();
 }
 
+/// Writes sentences to standard error, broken between words where a terminal would break them anywhere.
+pub(crate) fn say(text: &str) {
+    let stderr = io::stderr();
+    let window = tcgetwinsize(&stderr).ok().filter(|_| stderr.is_terminal());
+    match window.map(|window| usize::from(window.ws_col)).filter(|width| *width > 0) {
+        Some(width) => talk(&fold(text, width)),
+        None => talk(text),
+    }
+}
+
+/// Breaks long lines between words and goes on under their beginning. What has no space is left whole, to be copied.
+fn fold(text: &str, width: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let words = line.trim_start_matches(' ');
+        let indent = " ".repeat(line.len() - words.len());
+        let mut current = indent.clone();
+        let mut fresh = true;
+        for word in words.split(' ') {
+            if !fresh && current.chars().count() + 1 + word.chars().count() > width {
+                lines.push(std::mem::replace(&mut current, format!("{indent}  ")));
+                fresh = true;
+            }
+            if !fresh {
+                current.push(' ');
+            }
+            current.push_str(word);
+            fresh = false;
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
+}
+
 fn write(to: &mut dyn Write, text: &str) -> io::Result<()> {
     let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     to.write_all(text.as_bytes())?;
     to.write_all(line_end.as_bytes())?;
     to.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        let text = "notice: nothing pins the manifests of longhorn\n  because: it is https://example.com/a/long/address\nshort";
+        insta::assert_snapshot!(fold(text, 26), @r"
+        notice: nothing pins the
+          manifests of longhorn
+          because: it is
+            https://example.com/a/long/address
+        short
+        ");
+        assert_eq!(fold(text, 200), text);
+    }
 }

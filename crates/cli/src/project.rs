@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use castle_config::Sources;
 use castle_config::limits::MAX_BYTES;
+use castle_config::{Finding, Read, Sources};
+use castle_kubernetes::manifest::parse_all;
 use castle_model::Spec;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
@@ -66,7 +67,7 @@ pub(crate) fn load(which: &Which, settings: &Settings) -> Result<Sources, Proble
     for wanted in castle_config::wanted_files(&text) {
         // What can not be read is left out here; `config` then says so at the place that names it.
         if let Some(inner) = wanted.strip_suffix('/') {
-            read_folder(folder, inner, &mut files);
+            read_folder(folder, inner, &mut files)?;
         } else if let Some(found) = within(folder, &wanted)
             && let Ok(bytes) = read_regular(&found)
         {
@@ -98,7 +99,7 @@ pub(crate) fn spec(
     let mut sources = load(which, settings)?;
     // The rehearsal's factory makes images of its own, so what is pinned for the real ones is not true of them.
     sources.lock = sources.lock.filter(|_| place == Place::Real);
-    let read = castle_config::read(&sources);
+    let read = read(&sources);
     if let Some(spec) = read.spec {
         return Ok(spec);
     }
@@ -118,24 +119,67 @@ pub(crate) fn spec(
     )))
 }
 
-fn read_folder(folder: &Path, wanted: &str, files: &mut BTreeMap<String, Vec<u8>>) {
-    let Some(found) = within(folder, wanted) else { return };
-    let Ok(entries) = std::fs::read_dir(found) else { return };
-    let mut names: Vec<String> =
-        entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
-    names.retain(|n| {
-        let ending = Path::new(n).extension().and_then(|e| e.to_str());
-        matches!(ending, Some("yaml" | "yml"))
-    });
-    names.sort();
-    for name in names.into_iter().take(MANIFESTS_MAX) {
-        let wanted = format!("{}/{name}", wanted.trim_end_matches('/'));
-        if let Some(found) = within(folder, &wanted)
-            && let Ok(bytes) = read_regular(&found)
-        {
-            files.insert(wanted, bytes);
+/// Judges the castle file, and then the manifests of its own layers: nothing is built for a layer that can not be applied.
+pub(crate) fn read(sources: &Sources) -> Read {
+    let mut read = castle_config::read(sources);
+    let layers = read.spec.iter().flat_map(|spec| &spec.layers);
+    let refused: Vec<Finding> = layers
+        .filter_map(|layer| {
+            let texts = layer.manifests.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+            let error = parse_all(texts).err()?;
+            Some(Finding::of_manifest(&sources.file, layer.name.as_str(), &error.to_string()))
+        })
+        .collect();
+    if !refused.is_empty() {
+        read.spec = None;
+        read.findings.extend(refused);
+    }
+    read
+}
+
+/// Reads every manifest below a folder. One that can not be read is not overlooked: its objects would be missing, and
+/// those of an earlier run be taken for unwanted.
+fn read_folder(
+    folder: &Path,
+    wanted: &str,
+    files: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<(), Problem> {
+    let mut open = vec![wanted.trim_end_matches('/').to_owned()];
+    let mut found = 0;
+    while let Some(inner) = open.pop() {
+        let Some(entries) = within(folder, &inner).and_then(|path| std::fs::read_dir(path).ok())
+        else {
+            continue;
+        };
+        for entry in entries.filter_map(Result::ok) {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = format!("{inner}/{name}");
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(path);
+                continue;
+            }
+            let ending = Path::new(&name).extension().and_then(|e| e.to_str());
+            if !matches!(ending, Some("yaml" | "yml" | "json")) {
+                continue;
+            }
+            found += 1;
+            if found > MANIFESTS_MAX {
+                return Err(Problem::usage(format!(
+                    "the folder {wanted} holds more than {MANIFESTS_MAX} manifests"
+                ))
+                .hint("make several layers of it, or join files"));
+            }
+            let bytes = match within(folder, &path) {
+                Some(inside) => read_regular(&inside),
+                None => Err("it leads nowhere, or out of the project folder".to_owned()),
+            };
+            let bytes = bytes.map_err(|why| {
+                Problem::usage(format!("the manifest {path} can not be read: {why}"))
+            })?;
+            files.insert(path, bytes);
         }
     }
+    Ok(())
 }
 
 /// The real path of something inside the project folder; none if it leads out of it, by `..` or a link.
@@ -206,6 +250,65 @@ mod tests {
         File::create(&giant).unwrap().set_len(1 << 30).unwrap();
         assert!(read_regular(&giant).unwrap_err().contains("larger"));
         assert!(read_regular(&folder.path().join("nothing")).is_err());
+    }
+
+    #[test]
+    fn every_manifest_below_a_folder_is_read_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let layer = folder.path().join("metrics");
+        std::fs::create_dir_all(layer.join("deep/er")).unwrap();
+        for name in ["a.yaml", "b.json", "notes.txt", "deep/er/c.yml"] {
+            std::fs::write(layer.join(name), "x").unwrap();
+        }
+        let read = || {
+            let mut files = BTreeMap::new();
+            read_folder(folder.path(), "metrics", &mut files)
+                .map(|()| files.into_keys().collect::<Vec<_>>())
+                .map_err(|problem| problem.what)
+        };
+        assert_eq!(read().unwrap(), ["metrics/a.yaml", "metrics/b.json", "metrics/deep/er/c.yml"]);
+        let giant = layer.join("giant.yaml");
+        File::create(&giant).unwrap().set_len(1 << 30).unwrap();
+        let told = "the manifest metrics/giant.yaml can not be read: it is larger than 1024 KiB";
+        assert_eq!(read().unwrap_err(), told);
+        std::fs::remove_file(&giant).unwrap();
+        std::os::unix::fs::symlink("/nowhere.yaml", layer.join("link.yaml")).unwrap();
+        assert!(read().unwrap_err().contains("metrics/link.yaml"));
+        std::fs::remove_file(layer.join("link.yaml")).unwrap();
+        for number in 0..MANIFESTS_MAX {
+            std::fs::write(layer.join(format!("n{number}.yaml")), "x").unwrap();
+        }
+        assert!(read().unwrap_err().contains("more than 500"));
+    }
+
+    #[test]
+    fn manifests_that_can_not_be_applied_are_findings() {
+        let folder = tempfile::tempdir().unwrap();
+        let layer = "  layer \"metrics\" {\n    manifests = \"metrics\"\n  }\n";
+        let text =
+            castle_config::EXAMPLE.replacen("  deadlines {", &format!("{layer}  deadlines {{"), 1);
+        std::fs::write(folder.path().join(CASTLE_FILE), text).unwrap();
+        std::fs::create_dir(folder.path().join("metrics")).unwrap();
+        let told = |manifest: &str| {
+            std::fs::write(folder.path().join("metrics/a.yaml"), manifest).unwrap();
+            let settings = settings(folder.path());
+            let read = read(&load(&find(None, &settings), &settings).unwrap());
+            assert_eq!(read.spec.is_none(), read.findings.iter().any(|f| f.code == "C0708"));
+            read.findings.into_iter().map(|f| f.title).collect::<Vec<_>>().join("; ")
+        };
+        let good = "apiVersion: v1\nkind: Namespace\nmetadata: {name: metrics}\n";
+        assert_eq!(told(good), "");
+        for (manifest, expected) in [
+            ("kind: [\n", "metrics/a.yaml:2:1: did not find expected node content"),
+            ("apiVersion: v1\nmetadata: {name: a}\n", "it has no `kind`"),
+            (
+                &format!("{good}---\n{good}"),
+                "document 2 (line 5): Namespace metrics was there before",
+            ),
+            (&"[".repeat(1_000), "nested deeper than 64"),
+        ] {
+            assert!(told(manifest).contains(expected), "{}", told(manifest));
+        }
     }
 
     #[test]

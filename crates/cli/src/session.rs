@@ -198,18 +198,18 @@ impl Session<'_> {
             return Ok(());
         }
         let name = &self.castle.spec.name;
-        output::talk(&format!(
+        output::say(&format!(
             "This will destroy of castle `{name}` ({} in all):",
             destructive.len()
         ));
         for step in &destructive {
-            output::talk(&format!("  {} {}: {}", step.word(), step.decl.title, step.reason));
+            output::say(&format!("  {} {}: {}", step.word(), step.decl.title, step.reason));
         }
         if !self.settings.stdin_is_terminal {
             return Err(Problem::refused("nothing was done: nobody is there to agree")
                 .hint("add --yes to agree beforehand"));
         }
-        output::talk(&format!("Type the castle's name ({name}) to agree:"));
+        output::say(&format!("Type the castle's name ({name}) to agree:"));
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).ok();
         if answer.trim() == name.as_str() {
@@ -266,7 +266,7 @@ impl Session<'_> {
         let mut next = format!("`{command} status`, or `{command} down`");
         if let Some(host) = self.rehearsal {
             let changes: u64 = host.mutations().values().sum();
-            output::talk(&format!(
+            output::say(&format!(
                 "rehearsal: {} requests, {changes} of them changed the datacenter; trace {}",
                 host.requests().len(),
                 face.trace(&host.trace_hash())
@@ -275,7 +275,7 @@ impl Session<'_> {
             next = format!("`{command} status`, `{explicit} inventory`, or `{command} down`");
         }
         if direction == Direction::Up && report.outcome == RunOutcome::Done {
-            output::talk(&format!("next: {next}"));
+            output::say(&format!("next: {next}"));
         }
     }
 
@@ -318,7 +318,7 @@ pub(crate) fn known(records: &Records) -> BTreeSet<StepId> {
 fn sighted(graph: &Graph, survey: &Survey) -> Result<(), Problem> {
     for decl in graph.decls().iter().filter(|decl| decl.always) {
         if let Some(Look::Failed(failure)) = survey.get(&decl.id) {
-            output::talk(&format!(
+            output::say(&format!(
                 "nothing was removed: without {} castle can not look for what is there",
                 decl.title
             ));

@@ -17,6 +17,9 @@ use crate::reader::Contents;
 /// What Longhorn needs on each machine.
 const LONGHORN_EXTENSIONS: [&str; 2] = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"];
 
+/// Where Talos mounts the disk for volumes.
+const DATA_DISK: &str = "/var/mnt/longhorn";
+
 /// The layers that castle knows by itself.
 pub(crate) struct BuiltIn {
     pub(crate) engine: EngineSpec,
@@ -241,6 +244,9 @@ fn storage(
         if !with_disk && machines.0 > 0 {
             no_disk(block.map_or(&castle.header, |b| &b.header), machines.1, findings);
         }
+        if let Some(path) = block.and_then(|b| b.get::<String>("data_path")).filter(|_| with_disk) {
+            beside_the_disk(&path, findings);
+        }
     }
     extensions(castle, enabled, findings);
     let replicas = replicas.and_then(|r| u32::try_from(r.value).ok()).unwrap_or(usual);
@@ -266,6 +272,20 @@ fn copies(replicas: Option<&Located<i64>>, machines: (u32, &str), findings: &mut
             .at(&replicas.range, "more copies than machines")
             .note("each copy needs a machine of its own, so volumes would stay degraded for ever")
             .help(format!("set replicas = {}, or add machines with a `data_disk`", count.max(1))),
+    );
+}
+
+/// Warns of a folder that the disk for volumes is not mounted at.
+fn beside_the_disk(path: &Located<String>, findings: &mut Findings) {
+    let below = path.value.strip_prefix(DATA_DISK);
+    if below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return;
+    }
+    findings.add(
+        Finding::warning("C0807", "volumes would not live on the `data_disk`")
+            .at(&path.range, "on the system disk, unless something else is mounted there")
+            .note(format!("Talos mounts a `data_disk` at {DATA_DISK}"))
+            .help("leave `data_path` out, or mount a volume of your own there by a patch of `machine`"),
     );
 }
 

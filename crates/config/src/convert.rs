@@ -13,6 +13,7 @@ use crate::finding::Finding;
 use crate::forms;
 use crate::function;
 use crate::grammar::Kind;
+use crate::mask::sounds_secret;
 use crate::secrets::looks_like_secret;
 use crate::suggest::nearest;
 use crate::value::{Item, Value};
@@ -88,7 +89,10 @@ pub(crate) fn convert(setting: &Setting<'_>, item: &Item) -> Result<Typed, Probl
         let help = wrong
             .help
             .unwrap_or_else(|| format!("write it like {} = {}", setting.key, setting.example));
-        let finding = Finding::error(wrong.code, title).at(&wrong.range, label).note(wrong.reason);
+        // What stands where a name sounds like a secret may be one.
+        let hidden = wrong.code == "C0211" && sounds_secret(setting.key);
+        let reason = if hidden { "it is none of them".to_owned() } else { wrong.reason };
+        let finding = Finding::error(wrong.code, title).at(&wrong.range, label).note(reason);
         Problem::Found(Box::new(finding.help(help)))
     })
 }

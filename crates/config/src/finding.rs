@@ -89,6 +89,16 @@ impl Finding {
         }
     }
 
+    /// A manifest of a layer of one's own that can not be applied, told by whoever reads manifests: `why` begins with
+    /// the place in it.
+    #[must_use]
+    pub fn of_manifest(file: &str, layer: &str, why: &str) -> Self {
+        let finding = Self::error("C0708", why)
+            .note(format!("it is a manifest of the layer `{layer}`"))
+            .help("correct the manifest at that place; `castle check` reads it again");
+        Self { file: file.to_owned(), ..finding }
+    }
+
     /// A warning without a place yet.
     pub(crate) fn warning(code: &'static str, title: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, title) }

@@ -60,7 +60,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Why a file that is named has no text; whoever reads files for the castle file leaves all of these out.
-const UNUSABLE: &str = "it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB";
+pub(crate) const UNUSABLE: &str = "it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB";
 
 /// The function of this name.
 pub(crate) fn signature(name: &str) -> Option<&'static Function> {

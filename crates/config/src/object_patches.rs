@@ -31,11 +31,7 @@ fn judge(patch: &Patch<'_>, kind: Option<&str>, name: Option<&str>, findings: &m
         match Value::deserialize(document) {
             Ok(value) => documents.push(value),
             Err(error) => {
-                let line = error.location().map(|l| l.line());
-                // The parser's words may repeat what stands there; the place says enough.
-                let finding = Finding::error("C0902", "this patch is not YAML");
-                let finding = finding.help("mend the line; `castle check` reads it again");
-                findings.add(patch.place(finding, line));
+                findings.add(patch.not_yaml(&error));
                 return;
             }
         }

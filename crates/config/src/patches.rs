@@ -9,7 +9,7 @@ use yaml_serde::Value;
 use crate::Sources;
 use crate::convert::Located;
 use crate::finding::{Finding, Findings};
-use crate::function::outside;
+use crate::function::{UNUSABLE, outside};
 use crate::limits::MAX_PATCH_BYTES;
 use crate::machines::Group;
 use crate::reader::Contents;
@@ -135,7 +135,8 @@ fn file(path: &Located<String>, sources: &Sources) -> Result<String, Box<Finding
     let bytes = sources
         .files
         .get(&name)
-        .ok_or_else(|| unusable(format!("the patch `{name}` can not be used")))?;
+        .ok_or_else(|| unusable(format!("the patch `{name}` can not be used")))
+        .map_err(|finding| Box::new(finding.note(UNUSABLE)))?;
     let text = String::from_utf8(bytes.clone())
         .map_err(|_| unusable(format!("the patch `{name}` is not UTF-8")))?;
     if looks_like_secret(&text) {
@@ -156,11 +157,7 @@ fn judge(patch: &Patch<'_>, findings: &mut Findings) {
         let value = match Value::deserialize(document) {
             Ok(value) => value,
             Err(error) => {
-                let line = error.location().map(|l| l.line());
-                // The parser's words may repeat what stands there; the place says enough.
-                let finding = Finding::error("C0902", "this patch is not YAML");
-                let finding = finding.help("mend the line; `castle check` reads it again");
-                findings.add(patch.place(finding, line));
+                findings.add(patch.not_yaml(&error));
                 return;
             }
         };
@@ -283,6 +280,24 @@ impl Patch<'_> {
     pub(crate) fn origin(&self) -> String {
         let line = || line_at(self.castle_file, self.range.start);
         self.file.clone().unwrap_or_else(|| format!("{}:{}", self.castle_file.file, line()))
+    }
+
+    /// The finding for a text that is no YAML. The parser's words may repeat what stands there, so only those are told
+    /// that can not: the place says enough otherwise.
+    pub(crate) fn not_yaml(&self, error: &yaml_serde::Error) -> Finding {
+        let words = error.to_string();
+        let finding = if words.starts_with("repetition limit") {
+            Finding::error("C0902", "this patch repeats itself without end")
+                .note("its aliases (`*name`) stand for more than castle takes")
+                .help("write out what the aliases stand for")
+        } else if words.starts_with("recursion limit") {
+            Finding::error("C0902", "this patch is nested too deeply")
+                .help("write the part of the object as it should be")
+        } else {
+            Finding::error("C0902", "this patch is not YAML")
+                .help("mend the line; `castle check` reads it again")
+        };
+        self.place(finding, error.location().map(|l| l.line()))
     }
 
     /// Puts a finding to the line of the patch: in the castle file itself, or named beside the file's path.

@@ -45,6 +45,7 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
             source: Source::Files(layer.clone()),
             overlay: |_| Vec::new(),
             makes: &[],
+            yields: false,
         };
         graph.add(decl, step);
     }

@@ -33,7 +33,8 @@ const HELM: &str = "helm.toolkit.fluxcd.io/v2";
 /// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
 const REQUEUE: &str = "--requeue-dependency=5s";
 
-pub(crate) const RELEASE: Release = Release { component: "flux", overlay, makes: &[] };
+pub(crate) const RELEASE: Release =
+    Release { component: "flux", overlay, makes: &[], yields: true };
 
 /// The step that installs Flux.
 #[must_use]

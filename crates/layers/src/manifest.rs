@@ -13,16 +13,17 @@ use castle_kubernetes::judge::judge;
 use castle_kubernetes::manifest::{parse, parse_all};
 use castle_kubernetes::rank::sort;
 use castle_kubernetes::scope::is_built_in;
-use castle_kubernetes::{Claim, Mark, Object, ObjectId, Place, Survey, mark};
+use castle_kubernetes::{Claim, Kubernetes, Mark, Object, ObjectId, Place, Survey, mark};
 use castle_model::spec::ExtraLayer;
 use castle_model::{Change, Class, Failure, Finding, Observed, Spec, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, Objects, few, observed};
 use serde_json::Value;
 
-use crate::objects::held_up;
+use crate::objects::{held_up, held_up_among};
 use crate::overlay::{Adjustment, adjust};
 
 mod apply;
+mod bringer;
 mod form;
 pub(crate) mod ledger;
 
@@ -83,6 +84,8 @@ pub(crate) struct ManifestStep {
     pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// What the set makes by itself once it runs, and which must be ready too.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether what Flux applies of it too is left to Flux.
+    pub(crate) yields: bool,
 }
 
 impl ManifestStep {
@@ -104,6 +107,7 @@ impl ManifestStep {
                 let read: Result<Vec<Object>, String> =
                     self.read().await?.into_iter().map(Object::new).collect();
                 let read = read.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
+                bringer::once(cx, &name, &mark, &read)?;
                 Wanted::new(mark, read)
             }
         };
@@ -150,6 +154,17 @@ impl ManifestStep {
         Ok(values)
     }
 
+    /// How the set stands, and how many of it are left to Flux.
+    async fn survey(
+        &self,
+        client: &Kubernetes,
+        wanted: &Wanted,
+    ) -> Result<(Survey, usize), Failure> {
+        let mut survey = client.survey(&wanted.mark, &wanted.objects).await?;
+        let left = if self.yields { survey.leave_to_flux() } else { 0 };
+        Ok((survey, left))
+    }
+
     /// What the set makes by itself.
     fn made(&self) -> impl Iterator<Item = ObjectId> {
         self.makes
@@ -158,7 +173,12 @@ impl ManifestStep {
     }
 
     fn proof(&self, wanted: &[Object], judged: usize) -> String {
-        format!("{}: {} objects applied, {judged} of them ready", self.name(), wanted.len())
+        // The title of a layer of one's own says whose manifests these are; that of a release not its version.
+        let name = match &self.source {
+            Source::Release(_) => format!("{}: ", self.name()),
+            Source::Files(_) => String::new(),
+        };
+        applied(&name, wanted.len(), judged)
     }
 
     /// Where everything is that has to become ready.
@@ -181,6 +201,12 @@ impl ManifestStep {
             places.remove(&labelled);
             places.insert(Place { selector: String::new(), ..labelled });
         }
+        // Pods have no label of ours either; they say why a workload is late.
+        let works = wanted.iter().filter(|object| matches!(object.group(), "apps" | "batch"));
+        let pods = works.filter_map(Object::namespace).map(str::to_owned);
+        let pods: BTreeSet<String> =
+            pods.chain(self.made().filter_map(|id| id.namespace)).collect();
+        places.extend(pods.iter().map(|namespace| Place::within("v1", "Pod", namespace)));
         // One watch for all services of a namespace.
         for (namespace, _) in hook_services(wanted) {
             places.insert(
@@ -197,15 +223,25 @@ impl Step for ManifestStep {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.cluster.client(cx)?;
         let wanted = self.wanted(cx).await?;
-        let survey = client.survey(&wanted.mark, &wanted.objects).await?;
+        let (survey, left) = self.survey(&client, &wanted).await?;
+        if left > 0 {
+            cx.notice(format!(
+                "the repository installs {} itself ({left} of {} objects): since the handover it is Flux' and yours, and is left so",
+                self.name(),
+                wanted.objects.len()
+            ));
+        }
         if !survey.foreign.is_empty() {
             return Ok(Observed::Foreign { owner: claimed(&survey.foreign) });
         }
         self.check_places(&client, &wanted.objects).await?;
         let ledger = ledger::Ledger::read(&client, &wanted.mark).await?;
-        let stale = ledger.stale(&client, &wanted.mark, &wanted.objects).await?;
-        if !stale.is_empty() {
-            return Ok(Observed::stale(going(&survey, &stale)));
+        let leftovers = ledger.leftovers(&client, &wanted.mark, &wanted.objects).await?;
+        for (id, why) in &leftovers.kept {
+            cx.notice(ledger::stays(id, why));
+        }
+        if !leftovers.going.is_empty() {
+            return Ok(Observed::stale(going(&survey, &leftovers.going)));
         }
         if let Some(observed) = lacking(&survey) {
             return Ok(observed);
@@ -228,7 +264,7 @@ impl Step for ManifestStep {
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let client = self.cluster.client(cx)?;
         let wanted = self.wanted(cx).await?;
-        let survey = client.survey(&wanted.mark, &wanted.objects).await?;
+        let (survey, _) = self.survey(&client, &wanted).await?;
         refuse_foreign(&survey)?;
         self.check_places(&client, &wanted.objects).await?;
         let mut ledger = ledger::Ledger::read(&client, &wanted.mark).await?;
@@ -374,7 +410,7 @@ fn verdict(
             many => format!("{first} and {} more are not there yet", many - 1),
         });
     }
-    match held_up(found.iter().copied()) {
+    match held_up_among(found.iter().copied(), there) {
         Some(Verdict::Failed(failure)) => Verdict::Failed(failure),
         Some(Verdict::Waiting(reason) | Verdict::Ready(reason)) => Verdict::Waiting(reason),
         None => match hooks_served(services, there) {
@@ -422,4 +458,25 @@ pub(crate) fn hooks_served(
         }
     }
     Ok(())
+}
+
+/// How many objects there are, and how many of them are more than there.
+fn applied(name: &str, objects: usize, judged: usize) -> String {
+    let noun = if objects == 1 { "object" } else { "objects" };
+    match judged {
+        0 => format!("{name}{objects} {noun} applied"),
+        _ => format!("{name}{objects} {noun} applied; {judged} had to become ready, and are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::applied;
+
+    #[test]
+    fn what_is_ready_by_being_there_is_not_counted_as_lacking() {
+        assert_eq!(applied("", 2, 0), "2 objects applied");
+        let proof = applied("metallb 0.15.3: ", 19, 10);
+        assert_eq!(proof, "metallb 0.15.3: 19 objects applied; 10 had to become ready, and are");
+    }
 }

@@ -20,7 +20,7 @@ mod probe;
 pub(crate) const NAMESPACE: &str = "metallb-system";
 
 pub(crate) const RELEASE: Release =
-    Release { component: "metallb", overlay: overlay::overlay, makes: &[] };
+    Release { component: "metallb", overlay: overlay::overlay, makes: &[], yields: false };
 
 /// What is looked at where Flux installs it.
 pub(crate) const WATCHED: Watched = Watched {

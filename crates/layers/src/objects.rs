@@ -1,9 +1,10 @@
 //! A few objects of our own making: how they stand, applied after the server has tried them out, and probes.
 
 use castle_engine::{Context, Pace};
-use castle_kubernetes::judge::judge;
+use castle_kubernetes::judge::judge_among;
 use castle_kubernetes::{KubeError, Kubernetes, Mark, Mode, Object, ObjectId, Survey};
 use castle_model::{Change, Failure, Verdict};
+use castle_platforms::cluster::Objects;
 use serde_json::{Value, json};
 
 use crate::manifest::{change, refuse_foreign};
@@ -55,9 +56,17 @@ fn is_lacking(survey: &Survey, object: &Object) -> bool {
 
 /// What keeps some objects from being ready, on one line; none if all are.
 pub(crate) fn held_up<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Option<Verdict> {
+    held_up_among(objects, &Objects::new())
+}
+
+/// What keeps some objects from being ready as [`held_up`] says it, and which of the pods around, in their own words.
+pub(crate) fn held_up_among<'a>(
+    objects: impl IntoIterator<Item = &'a Object>,
+    around: &Objects,
+) -> Option<Verdict> {
     let mut late = Vec::new();
     for object in objects {
-        match judge(object) {
+        match judge_among(object, around.values()) {
             Verdict::Ready(_) => {}
             Verdict::Waiting(why) => {
                 late.push((format!("{} {}", object.kind(), object.name()), why));

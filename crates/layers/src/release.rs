@@ -19,6 +19,8 @@ pub(crate) struct Release {
     pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// Kind, namespace and name of the workloads that it makes by itself.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether it is left to Flux once the repository installs it too.
+    pub(crate) yields: bool,
 }
 
 impl Release {
@@ -57,6 +59,7 @@ pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
         source: Source::Release(component.wanted(&cluster.spec)),
         overlay: release.overlay,
         makes: release.makes,
+        yields: release.yields,
     }
 }
 

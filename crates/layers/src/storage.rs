@@ -22,6 +22,7 @@ pub(crate) const NAMESPACE: &str = "longhorn-system";
 pub(crate) const RELEASE: Release = Release {
     component: "longhorn",
     overlay: overlay::overlay,
+    yields: false,
     makes: &[
         ("Deployment", NAMESPACE, "csi-attacher"),
         ("Deployment", NAMESPACE, "csi-provisioner"),

@@ -16,7 +16,7 @@ use castle_platforms::cluster::{Cluster, Objects, observed};
 
 use crate::gitops;
 use crate::manifest::{hook_services, hooks_served};
-use crate::objects::held_up;
+use crate::objects::{held_up, held_up_among};
 
 /// What is looked at of a layer.
 pub(crate) struct Watched {
@@ -54,6 +54,7 @@ impl Watched {
             Place::everywhere(HOOKS, "MutatingWebhookConfiguration"),
             Place::within("discovery.k8s.io/v1", "EndpointSlice", self.namespace),
         ];
+        places.push(Place::within("v1", "Pod", self.namespace));
         places.extend(WORKLOADS.map(|kind| Place::within("apps/v1", kind, self.namespace)));
         places.extend(self.also.iter().map(|(version, kind, namespace)| match namespace {
             Some(namespace) => Place::within(version, kind, namespace),
@@ -95,7 +96,7 @@ impl Watched {
             return Verdict::Waiting(format!("nothing runs in {} yet", self.namespace));
         }
         let count = workloads.len();
-        if let Some(other) = other_than_ready(held(held_up(workloads), count)) {
+        if let Some(other) = other_than_ready(held(held_up_among(workloads, there), count)) {
             return other;
         }
         let (hooks, services) = self.hooks(there);

@@ -15,7 +15,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let sources = project::load(which, settings)?;
-    let read = castle_config::read(&sources);
+    let read = project::read(&sources);
     if everywhere.json {
         output::data(&castle_config::to_json_lines(&read.findings));
     } else {

@@ -209,7 +209,7 @@ fn finish(which: &Which, castle: &Castle, args: &LockArgs, found: &Lock) -> Resu
         found.manifests.iter().map(|(k, pin)| Line::manifest(k, pin, lock.manifests.get(k)));
     let lines: Vec<Line> = images.chain(manifests).collect();
     if args.check {
-        return check(&lines);
+        return check(&lines, &castle.command);
     }
     if let Some(line) = lines.iter().find(|line| line.same_name) {
         compare(line);
@@ -234,7 +234,7 @@ fn finish(which: &Which, castle: &Castle, args: &LockArgs, found: &Lock) -> Resu
 }
 
 /// Tells how everything stands to what is pinned, and changes nothing.
-fn check(lines: &[Line]) -> Result<Exit, Problem> {
+fn check(lines: &[Line], command: &str) -> Result<Exit, Problem> {
     for line in lines {
         if line.pinned.is_some() {
             compare(line);
@@ -252,8 +252,8 @@ fn check(lines: &[Line]) -> Result<Exit, Problem> {
     if lines.iter().all(right) {
         return Ok(Exit::Done);
     }
-    Err(Problem::new(Exit::Failed, "castle.lock does not pin what `castle lock` would pin now")
-        .hint("`castle lock` pins it"))
+    Err(Problem::new(Exit::Failed, "castle.lock does not pin everything that was found")
+        .hint(format!("`{command} lock` pins it")))
 }
 
 fn compare(line: &Line) {

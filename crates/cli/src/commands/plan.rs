@@ -39,7 +39,7 @@ pub(crate) fn run(
         let access = real::access(&castle, settings)?;
         let (world, heard) = real::noted_world(settings)?;
         if !everywhere.json {
-            output::talk(&real::announce(&castle));
+            output::say(&real::announce(&castle));
         }
         let look = look(&castle, (&world, &heard), access, everywhere.json, settings);
         return real::runtime()?.block_on(look);
@@ -83,7 +83,7 @@ async fn look(
         castle_view::plan::text(&plan, style(settings))
     });
     for text in outputs.take_notices() {
-        output::talk(&format!("note: {text}"));
+        output::say(&format!("note: {text}"));
     }
     Ok(unseen(&graph, &survey))
 }
@@ -98,7 +98,7 @@ fn unseen(graph: &Graph, survey: &Survey) -> Exit {
             continue;
         }
         let problem = Problem::failure(failure);
-        output::talk(&format!("{step} could not be looked at: {problem}"));
+        output::say(&format!("{step} could not be looked at: {problem}"));
         exit = problem.exit;
     }
     exit

@@ -41,7 +41,7 @@ fn for_real(
     let access = real::access(&castle, settings)?;
     let (world, heard) = real::noted_world(settings)?;
     if !everywhere.json {
-        output::talk(&real::announce(&castle));
+        output::say(&real::announce(&castle));
     }
     if direction == Direction::Up {
         lock::judge(&castle, everywhere.json)?;
@@ -67,7 +67,7 @@ fn rehearsed(
         let speed = rehearsal.speed.map_or("as fast as it goes".to_owned(), |s| {
             format!("{s} times faster than real time")
         });
-        output::talk(&format!(
+        output::say(&format!(
             "rehearsal of {}, {speed}: no real machine is touched",
             rehearsal.castle.source
         ));

@@ -49,7 +49,7 @@ fn what_can_not_be_read_is_refused_with_its_place() {
     let refused = |input: &[u8]| fed(&castle, &["judge", "-f", "-"], input).ends(2).err;
     insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: [\n"), @r"
     error: can not judge what is in standard input
-      because: standard input:3:1: did not find expected node content at line 3 column 1, while parsing a flow node
+      because: standard input:3:1: did not find expected node content, while parsing a flow node
       hint: give objects with their status, such as `kubectl get pods -o yaml` prints them
     ");
     insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: Pod\n"), @r"

@@ -33,7 +33,8 @@ fn a_lock_pins_everything_and_up_takes_nothing_else() {
     );
     let said = castle.run(&["lock", "--check"]).ends(1);
     assert_eq!(said.out.matches("not pinned: ").count(), 5, "{}", said.out);
-    assert!(said.err.contains("does not pin what `castle lock` would pin now"), "{}", said.err);
+    assert!(said.err.contains("does not pin everything that was found"), "{}", said.err);
+    assert!(said.err.contains("hint: `castle lock` pins it"), "{}", said.err);
     let said = castle.run(&["lock"]).ends(0);
     assert_eq!(said.out.matches("sha256 ").count(), 5, "{}", said.out);
     let path = castle.datacenter().join("castle.lock");
@@ -178,4 +179,16 @@ fn layers_by_address_are_rehearsed_with_stand_ins_and_files_by_their_content() {
     let found = said.out.split("has the sha256 ").nth(1).unwrap()[..64].to_owned();
     castle.write("castle.hcl", &text(&found));
     castle.run(&["rehearse", "up"]).ends(0);
+}
+
+#[test]
+fn a_hint_names_the_rehearsal_that_it_is_about() {
+    let castle = Context::new();
+    fs::write(
+        castle.folder().join("own.hcl"),
+        include_str!("../../../../examples/blue/castle.hcl"),
+    )
+    .unwrap();
+    let said = castle.run(&["rehearse", "-f", "own.hcl", "lock", "--check"]).ends(1);
+    assert!(said.err.contains("`castle rehearse -f own.hcl lock` pins it"), "{}", said.err);
 }

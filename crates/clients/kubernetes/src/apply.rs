@@ -26,6 +26,8 @@ pub struct Survey {
     pub foreign: Vec<(ObjectId, Claim)>,
     /// There, ours and as wanted, as the server shows them.
     pub same: Vec<Object>,
+    /// Those of `foreign`, as the server shows them.
+    claimed: BTreeMap<ObjectId, Object>,
 }
 
 impl Survey {
@@ -46,6 +48,16 @@ impl Survey {
         self.absent.iter().chain(self.differing.iter().map(|(id, _)| id))
     }
 
+    /// Leaves to Flux what Flux applies too: it counts as being there as wanted. Says how many objects these are.
+    pub fn leave_to_flux(&mut self) -> usize {
+        let foreign = std::mem::take(&mut self.foreign);
+        let (left, foreign): (Vec<_>, Vec<_>) =
+            foreign.into_iter().partition(|(_, claim)| claim.is_of_flux());
+        self.foreign = foreign;
+        self.same.extend(left.iter().filter_map(|(id, _)| self.claimed.remove(id)));
+        left.len()
+    }
+
     fn sort_in(&mut self, mark: &Mark, wanted: &Object, there: Option<Object>) {
         let Some(there) = there else {
             self.absent.push(wanted.id());
@@ -54,7 +66,10 @@ impl Survey {
         match mark.compare(wanted, &there) {
             Standing::Same => self.same.push(there),
             Standing::Differs(why) => self.differing.push((wanted.id(), why)),
-            Standing::Foreign(claim) => self.foreign.push((wanted.id(), claim)),
+            Standing::Foreign(claim) => {
+                self.foreign.push((wanted.id(), claim));
+                self.claimed.insert(wanted.id(), there);
+            }
         }
     }
 }

@@ -66,6 +66,19 @@ impl Claim {
         }
     }
 
+    /// The claim of the first reconciler that has applied anything of an object that is there.
+    #[must_use]
+    pub fn on(there: &Object) -> Option<Self> {
+        let (tool, entry) = entries(there).find_map(|entry| Some((entry.reconciler()?, entry)))?;
+        Some(Self::by(named(tool, there), entry, there.value()))
+    }
+
+    /// Whether it is one of Flux' controllers that claims it.
+    #[must_use]
+    pub fn is_of_flux(&self) -> bool {
+        self.manager.as_deref().and_then(reconciler) == Some(FLUX)
+    }
+
     fn by(owner: String, entry: Entry<'_>, wanted: &Value) -> Self {
         Self {
             owner,

@@ -298,13 +298,32 @@ impl Kubernetes {
     /// # Errors
     /// If the server does not answer or refuses.
     pub async fn delete(&self, id: &ObjectId) -> Result<bool, KubeError> {
+        self.remove(id, &serde_json::json!({})).await
+    }
+
+    /// Deletes an object if it is still the very one that was seen, untouched since; false if it was not there.
+    ///
+    /// # Errors
+    /// If the server does not answer or refuses; a conflict if somebody has changed or replaced it since.
+    pub async fn delete_seen(&self, seen: &Object) -> Result<bool, KubeError> {
+        let preconditions = serde_json::json!({
+            "uid": seen.text("/metadata/uid"),
+            "resourceVersion": seen.text("/metadata/resourceVersion"),
+        });
+        self.remove(&seen.id(), &preconditions).await
+    }
+
+    async fn remove(&self, id: &ObjectId, preconditions: &Value) -> Result<bool, KubeError> {
         let doing = format!("delete {id}");
-        let body =
-            br#"{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"}"#;
+        let options = serde_json::json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "propagationPolicy": "Background", "preconditions": preconditions,
+        });
+        let body = options.to_string().into_bytes();
         let media = Some("application/json");
         let removal = async {
             let path = self.path(id).await?.one(&id.name);
-            self.call(&doing, Method::DELETE, &path, body.to_vec(), media).await
+            self.call(&doing, Method::DELETE, &path, body, media).await
         };
         match removal.await {
             Ok(_) => Ok(true),

@@ -110,6 +110,12 @@ impl KubeError {
         self.refusal().is_some_and(|refusal| refusal.code == 410)
     }
 
+    /// Whether the object is not (any more) what the call took it for.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.code == 409)
+    }
+
     /// Decides whether the same call may be tried again.
     #[must_use]
     pub fn class(&self) -> Class {

@@ -25,6 +25,9 @@ pub const LARGEST_SHOWN: usize = 16 << 20;
 /// What that may grow to.
 const LARGEST_SHOWN_EXPANDED: usize = 128 << 20;
 
+/// What is wrong with a text whose aliases stand for aliases.
+const MULTIPLIED: &str = "its aliases (`*name`) stand for more than castle takes; write them out";
+
 /// Why a manifest was refused, with its place.
 #[derive(Debug, ThisError, PartialEq, Eq)]
 #[error("{place}: {why}")]
@@ -129,11 +132,18 @@ fn documents(name: &str, text: &str, budget: usize) -> Result<Vec<(String, Value
             return Err(too_many(name));
         }
         let value = Tree { budget: &budget, depth: 0 }.deserialize(document).map_err(|error| {
-            let place = match error.location() {
-                Some(at) => format!("{name}:{}:{}", at.line(), at.column()),
-                None => format!("{name}, document {number}"),
+            let words = error.to_string();
+            let (place, why) = match error.location() {
+                Some(at) => {
+                    let again = format!(" at line {} column {}", at.line(), at.column());
+                    (format!("{name}:{}:{}", at.line(), at.column()), words.replacen(&again, "", 1))
+                }
+                None if words.starts_with("repetition limit") => {
+                    (format!("{name}, document {number}"), MULTIPLIED.to_owned())
+                }
+                None => (format!("{name}, document {number}"), words),
             };
-            ManifestError { place, why: error.to_string() }
+            ManifestError { place, why }
         })?;
         let line = lines.get(index).map(|line| format!(" (line {line})")).unwrap_or_default();
         values.push((format!("{name}, document {number}{line}"), value));
@@ -393,7 +403,7 @@ mod tests {
 
     #[test]
     fn mistakes_have_a_place() {
-        insta::assert_snapshot!(refused("apiVersion: v1\nkind: [\n"), @"m.yaml:3:1: did not find expected node content at line 3 column 1, while parsing a flow node");
+        insta::assert_snapshot!(refused("apiVersion: v1\nkind: [\n"), @"m.yaml:3:1: did not find expected node content, while parsing a flow node");
         insta::assert_snapshot!(refused("apiVersion: v1\nkind: Pod\n"), @"m.yaml, document 1 (line 1): it has no `metadata.name`");
         let twice = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
         insta::assert_snapshot!(refused(&format!("{twice}---\n{twice}")), @"m.yaml, document 2 (line 5): Namespace a was there before: m.yaml, document 1 (line 1)");
@@ -420,7 +430,7 @@ mod tests {
         }
         let laughs = laughs.concat();
         let text = refused(&laughs);
-        assert!(text.contains("repetition limit") || text.contains("too large"), "{text}");
+        assert!(text.contains("its aliases") || text.contains("too large"), "{text}");
         assert!(refused(&"[".repeat(1_000_000)).contains("nested deeper than 64"));
         for piece in ["{\"a\":", "[\n", "- {'a': "] {
             let deep = piece.repeat(500_000);
@@ -453,7 +463,7 @@ mod tests {
         let why = |text: &str| shown("-", text).unwrap_err().to_string();
         insta::assert_snapshot!(why(&format!("{pod}\n{{\"a\": ]")), @"-:2:7: expected value at line 2 column 7");
         insta::assert_snapshot!(why(r#"{"kind": "List", "items": [{}]}"#), @"-, document 1, item 1: it has no `apiVersion`");
-        insta::assert_snapshot!(why("apiVersion: v1\nkind: [\n"), @"-:3:1: did not find expected node content at line 3 column 1, while parsing a flow node");
+        insta::assert_snapshot!(why("apiVersion: v1\nkind: [\n"), @"-:3:1: did not find expected node content, while parsing a flow node");
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100), "}".repeat(100));
         assert!(why(&deep).contains("nested deeper than 64"), "{}", why(&deep));
         assert!(why(&"{}".repeat(MOST_DOCUMENTS + 1)).contains("documents"));

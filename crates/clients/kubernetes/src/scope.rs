@@ -6,6 +6,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde_json::Value;
 
+use crate::claim::Claim;
 use crate::client::Kubernetes;
 use crate::error::KubeError;
 use crate::mark::Mark;
@@ -72,7 +73,8 @@ impl Kubernetes {
         Ok(listing.items.iter().any(|definition| defines(definition, group, kind)))
     }
 
-    /// What is in a namespace that does not carry this mark, and is not there only because of something else.
+    /// What is in a namespace that does not carry this mark or that another tool applies too, and is not there only
+    /// because of something else.
     ///
     /// # Errors
     /// If the server does not answer or refuses.
@@ -122,9 +124,15 @@ pub fn is_built_in(object: &Object) -> bool {
 }
 
 fn is_stranger(object: &Object, mark: &Mark) -> bool {
-    !mark.is_on(object)
+    !is_ours_alone(object, mark)
         && object.entries("/metadata/ownerReferences").is_empty()
         && !FURNITURE.contains(&(object.kind(), object.name()))
+}
+
+/// Whether an object carries this mark and no other tool applies anything of it.
+#[must_use]
+pub fn is_ours_alone(object: &Object, mark: &Mark) -> bool {
+    mark.is_on(object) && Claim::on(object).is_none()
 }
 
 /// Whether a CustomResourceDefinition is that of a kind.

@@ -273,7 +273,7 @@ pub(super) const LAYER: Block = Block {
             Kind::ProjectPath,
             Presence::Derived("`url` is required"),
             "\"./metrics\"",
-            "A folder (or one file) with YAML manifests in the project folder, applied in the order of their paths. \
+            "A folder (or one file) of the project with manifests: all that end in `.yaml`, `.yml` or `.json`, in folders below it too, in the order of their paths. \
              There must be at least one that is not empty.",
         ),
         optional(

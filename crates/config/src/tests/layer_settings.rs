@@ -194,6 +194,9 @@ fn values_that_kubernetes_or_talos_would_not_take() {
         (storage("data_path = \"/mnt/longhorn\""), &["C0202"]),
         (storage("data_path = \"/var/../etc\""), &["C0202"]),
         (storage("data_path = \"/var/\""), &["C0202"]),
+        (storage("data_path = \"/var/lib/longhorn\""), &["C0807"]),
+        (storage("data_path = \"/var/mnt/longhorn2\""), &["C0807"]),
+        (storage("data_path = \"/var/mnt/longhorn/volumes\""), &[]),
         (storage("over_provisioning = 50"), &["C0210"]),
         (storage("control_planes = true"), &["C0102"]),
     ] {
@@ -284,4 +287,29 @@ fn patches_of_objects() {
     ");
     let twice = "networking \"metallb\" {\n patch {\n kind = \"A\"\n text = \"a: 1\"\n }\n patch {\n kind = \"A\"\n text = \"a: 2\"\n }\n }";
     assert_eq!(read(&with(twice)).spec.unwrap().networking.patches.len(), 2);
+}
+
+#[test]
+fn what_is_wrong_with_the_text_of_a_patch() {
+    let told = |text: &str| {
+        let patch = format!("patch {{\n kind = \"Deployment\"\n text = <<EOT\n{text}\nEOT\n }}");
+        let read = read(&with(&format!("networking \"metallb\" {{\n {patch}\n }}")));
+        assert!(read.findings.iter().all(|finding| finding.code == "C0902"));
+        read.findings.into_iter().map(|finding| finding.title).collect::<Vec<_>>().join("; ")
+    };
+    let nine = |n: usize| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(", "));
+    let bomb: String =
+        std::iter::once("a0: &a0 [x, x]\n".to_owned()).chain((1..20).map(nine)).collect();
+    assert_eq!(told(&bomb), "this patch repeats itself without end");
+    let deep = format!("a: {}{}", "[".repeat(500), "]".repeat(500));
+    assert_eq!(told(&deep), "this patch is nested too deeply");
+    assert_eq!(told("a: [1"), "this patch is not YAML");
+}
+
+#[test]
+fn a_secret_in_the_place_of_a_choice_is_not_repeated() {
+    let text = shown(&with(
+        "gitops \"flux\" {\n url = \"https://example.com/r\"\n path = \"p\"\n credentials = \"hunter2-very\"\n }",
+    ));
+    assert!(text.contains("C0211") && !text.contains("hunter2"), "{text}");
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::handover::root;
 use super::revision::{KINDS, SOURCES};
-use super::units::{State, units};
+use super::units::{State, beside, units};
 use super::watchdog::{REQUESTED, Watchdog};
 use super::{HELM, KUSTOMIZE};
 use crate::objects::told;
@@ -175,17 +175,26 @@ fn converged(there: &Objects, milestones: &[String]) -> Verdict {
             told(&late)
         ));
     }
-    let Some((_, at)) = revisions.iter().find(|(id, _)| **id == root()) else {
+    let at = revisions.iter().find(|(id, _)| **id == root()).map(|(_, at)| *at);
+    // A root that rests is told, and not waited for either.
+    if at.is_none() && units.get(&root()) != Some(&State::Resting) {
         return Verdict::waiting("the root Kustomization is not there yet");
-    };
+    }
     let missing = |name: &&String| !revisions.iter().any(|(id, _)| id.name == **name);
     if let Some(name) = milestones.iter().find(missing) {
         return Verdict::Failed(unknown(name, &resting, &revisions));
     }
-    let others = revisions.iter().filter(|(_, revision)| revision != at).count();
-    Verdict::Ready(match others {
-        0 => format!("{all} Kustomizations ready at {at}{rests}"),
-        _ => format!("{all} Kustomizations ready, {others} from other sources than {at}{rests}"),
+    let rests = match beside(there).as_slice() {
+        [] => rests,
+        names => format!("{rests}; not of the tree and not ready: {}", names.join(", ")),
+    };
+    let others = revisions.iter().filter(|(_, revision)| Some(*revision) != at).count();
+    Verdict::Ready(match (at, others) {
+        (None, _) => format!("{all} Kustomizations ready{rests}"),
+        (Some(at), 0) => format!("{all} Kustomizations ready at {at}{rests}"),
+        (Some(at), _) => {
+            format!("{all} Kustomizations ready, {others} from other sources than {at}{rests}")
+        }
     })
 }
 
@@ -285,6 +294,12 @@ mod tests {
             "1 Kustomizations ready at main@sha1:2; suspended: a"
         );
         assert!(say_with(&["a"], vec![ours(NAMESPACE, NOW), resting]).contains("is suspended"));
+        let mut root = ours(NAMESPACE, "main@sha1:1");
+        root["spec"]["suspend"] = true.into();
+        assert_eq!(
+            say(vec![root, ours("a", NOW)]),
+            "1 Kustomizations ready; suspended: flux-system"
+        );
     }
 
     #[test]

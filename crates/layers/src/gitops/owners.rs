@@ -5,6 +5,7 @@ use castle_model::spec::LayerOwner;
 use castle_model::{Finding, Spec};
 use serde_json::Value;
 
+use super::NAMESPACE;
 use super::contents::{Contents, Placed};
 
 /// A component that castle installs, and what gives it away in a repository.
@@ -60,7 +61,7 @@ pub(super) fn claims(spec: &Spec, contents: &Contents) -> Claims {
         (spec.networking.enabled, spec.networking.owner),
         (spec.storage.enabled, spec.storage.owner),
     ];
-    let mut claims = Claims::default();
+    let mut claims = Claims { doubled: ties(spec, contents), ..Claims::default() };
     for (component, (enabled, owner)) in COMPONENTS.iter().zip(owners) {
         let found = component.installed_by(contents);
         match (owner, found.is_empty()) {
@@ -87,6 +88,30 @@ pub(super) fn claims(spec: &Spec, contents: &Contents) -> Claims {
         }
     }
     claims
+}
+
+/// What castle itself places beside Flux, and the repository holds too.
+fn ties(spec: &Spec, contents: &Contents) -> Vec<Finding> {
+    let token = spec.gitops.token.is_some();
+    let ours = |object: &Object| match (object.group(), object.kind(), object.name()) {
+        ("", "ConfigMap", "cluster-vars") => true,
+        ("", "Secret", NAMESPACE) | ("external-secrets.io", "ExternalSecret", NAMESPACE) => token,
+        _ => false,
+    };
+    let placed = contents.objects.iter();
+    placed
+        .filter(|placed| placed.object.namespace() == Some(NAMESPACE) && ours(&placed.object))
+        .map(|Placed { file, object }| {
+            let (setting, why) = match object.kind() {
+                "ConfigMap" => ("vars", "castle places that, out of `vars`"),
+                _ => ("token", "castle places that, out of `token`"),
+            };
+            let cure = format!(
+                "take it out of the repository; `{setting}` in `gitops \"flux\"` is where it is set"
+            );
+            Finding::new(file, format!("{}: {why}", object.id()), cure)
+        })
+        .collect()
 }
 
 impl Component {
@@ -224,6 +249,25 @@ spec: {chartRef: {kind: OCIRepository, name: storage}}
         ] {
             assert_eq!(say(&spec(), &text), [format!("clusters/blue/all.yaml: {expected}")]);
         }
+    }
+
+    #[test]
+    fn what_castle_places_beside_flux_is_not_in_the_repository_too() {
+        let object = |version: &str, kind: &str, name: &str| {
+            format!(
+                "apiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}, namespace: flux-system}}\n"
+            )
+        };
+        let vars = object("v1", "ConfigMap", "cluster-vars");
+        let told = "clusters/blue/all.yaml: ConfigMap flux-system/cluster-vars: castle places that, out of `vars`";
+        assert_eq!(say(&spec(), &vars), [told]);
+        assert_eq!(say(&spec(), &vars.replace("flux-system", "apps")), [""; 0]);
+        assert_eq!(say(&spec(), &object("v1", "ConfigMap", "flux-system")), [""; 0]);
+        let way = object("external-secrets.io/v1", "ExternalSecret", "flux-system");
+        assert_eq!(say(&spec(), &way).len(), 1);
+        let mut open = spec();
+        open.gitops.token = None;
+        assert_eq!(say(&open, &way), [""; 0]);
     }
 
     #[test]

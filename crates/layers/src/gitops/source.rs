@@ -21,6 +21,9 @@ use crate::engine::STORE;
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
 
+/// The version of ExternalSecret.
+const STORED: &str = "external-secrets.io/v1";
+
 /// The step.
 pub(super) struct Source(pub(super) Arc<Cluster>);
 
@@ -56,7 +59,7 @@ impl Source {
         let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
         if through_engine(&self.0.spec) {
             return Ok(json!({
-                "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": metadata,
+                "apiVersion": STORED, "kind": "ExternalSecret", "metadata": metadata,
                 "spec": {
                     "refreshInterval": "1h",
                     "secretStoreRef": {"name": STORE, "kind": "ClusterSecretStore"},
@@ -76,6 +79,43 @@ impl Source {
                 "password": STANDARD.encode(secrets.get(token)?.expose().trim()),
             },
         }))
+    }
+
+    /// Our own ExternalSecret of another time, while the castle file places the token directly.
+    async fn way_left(&self, client: &Kubernetes, mark: &Mark) -> Result<Option<Object>, Failure> {
+        if through_engine(&self.0.spec) {
+            return Ok(None);
+        }
+        let way = ObjectId::namespaced(STORED, "ExternalSecret", NAMESPACE, NAMESPACE);
+        Ok(client.get(&way).await?.filter(|there| mark.is_on(there)))
+    }
+
+    /// Removes it with the Secret that it has made: that one belongs to it, and would go with it at any later time.
+    async fn leave_way(
+        &self,
+        cx: &Context,
+        client: &Kubernetes,
+        mark: &Mark,
+    ) -> Result<(), Failure> {
+        let Some(way) = self.way_left(client, mark).await? else { return Ok(()) };
+        client.delete(&way.id()).await?;
+        let (way, secret) = (&way, &ObjectId::namespaced("v1", "Secret", NAMESPACE, NAMESPACE));
+        cx.wait(Pace::GATE, "the token of the secret store to be gone", || async move {
+            if client.get(&way.id()).await?.is_some() {
+                return Ok(Verdict::Waiting(format!("{} is still there", way.id())));
+            }
+            let made = |there: &Object| {
+                let owners = there.entries("/metadata/ownerReferences").iter();
+                owners
+                    .filter_map(|owner| owner["uid"].as_str())
+                    .any(|uid| Some(uid) == way.text("/metadata/uid"))
+            };
+            Ok(match client.get(secret).await?.filter(made) {
+                Some(_) => Verdict::Waiting(format!("{secret} is still there")),
+                None => Verdict::Ready(()),
+            })
+        })
+        .await
     }
 
     /// The branch's head, as the repository itself says.
@@ -135,6 +175,11 @@ impl Step for Source {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.0.client(cx)?;
         let (mark, wanted, handed) = self.wanted(cx).await?;
+        if self.way_left(&client, &mark).await?.is_some() {
+            return Ok(Observed::wrong(
+                "the token comes through the secret store, and is to be placed directly",
+            ));
+        }
         if let Some(observed) = lacking(&client.survey(&mark, &wanted).await?) {
             return Ok(observed);
         }
@@ -161,7 +206,9 @@ impl Step for Source {
         let (mark, wanted, _) = self.wanted(cx).await?;
         // Asked before Flux is: a repository that does not answer or a token without rights is said in its own words.
         self.head(cx).await?;
-        apply_tried(cx, &self.0.client(cx)?, &mark, &wanted).await.map(Acted::of)
+        let client = self.0.client(cx)?;
+        self.leave_way(cx, &client, &mark).await?;
+        apply_tried(cx, &client, &mark, &wanted).await.map(Acted::of)
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {

@@ -12,6 +12,7 @@ use castle_platforms::cluster::Objects;
 use serde_json::Value;
 
 use super::contents::{circles, waits_for};
+use super::handover::root;
 use super::revision::{applied, source};
 use super::{HELM, KUSTOMIZE};
 
@@ -30,8 +31,67 @@ pub(super) enum State {
     Cause(String),
 }
 
-/// The units of a picture by their names.
+/// The units of the tree by their names.
 pub(super) fn units(there: &Objects) -> BTreeMap<ObjectId, State> {
+    let tree = tree(there);
+    let grown = |id: &ObjectId| tree.as_ref().is_none_or(|tree| tree.contains(id));
+    all_units(there).into_iter().filter(|(id, _)| grown(id)).collect()
+}
+
+/// The units that are not of the tree and neither ready nor suspended: somebody made them beside the repository.
+pub(super) fn beside(there: &Objects) -> Vec<String> {
+    let Some(tree) = tree(there) else { return Vec::new() };
+    let late = |state: &State| !matches!(state, State::Ready(_) | State::Resting);
+    all_units(there)
+        .into_iter()
+        .filter(|(id, state)| !tree.contains(id) && late(state))
+        .map(|(id, _)| id.name)
+        .collect()
+}
+
+/// What grows from the root: what a member has applied, and what a member waits for. None before the root says what it
+/// has applied: until then everything counts.
+fn tree(there: &Objects) -> Option<BTreeSet<ObjectId>> {
+    let is_unit = |object: &&Object| object.kind() == "Kustomization";
+    made(there.get(&root())?).next()?;
+    let mut children: BTreeMap<ObjectId, Vec<ObjectId>> = BTreeMap::new();
+    for unit in there.values().filter(is_unit) {
+        let grows = made(unit).filter_map(made_unit).chain(needs(unit));
+        children.entry(unit.id()).or_default().extend(grows);
+        if let Some(parent) = maker(unit) {
+            children.entry(parent).or_default().push(unit.id());
+        }
+    }
+    let (mut tree, mut next) = (BTreeSet::new(), vec![root()]);
+    while let Some(id) = next.pop() {
+        if tree.insert(id.clone()) {
+            next.extend(children.remove(&id).unwrap_or_default());
+        }
+    }
+    Some(tree)
+}
+
+/// The entries of a unit's inventory, as `namespace_name_group_kind` each.
+fn made(unit: &Object) -> impl Iterator<Item = [&str; 4]> {
+    unit.entries("/status/inventory/entries").iter().filter_map(|entry| {
+        let parts: Vec<&str> = entry.get("id")?.as_str()?.split('_').collect();
+        parts.try_into().ok()
+    })
+}
+
+fn made_unit([namespace, name, group, kind]: [&str; 4]) -> Option<ObjectId> {
+    let unit = kind == "Kustomization" && KUSTOMIZE.starts_with(group);
+    unit.then(|| ObjectId::namespaced(KUSTOMIZE, kind, namespace, name))
+}
+
+/// The unit that has applied a unit, as Flux writes it on what it applies.
+fn maker(unit: &Object) -> Option<ObjectId> {
+    let name = unit.label("kustomize.toolkit.fluxcd.io/name")?;
+    let namespace = unit.label("kustomize.toolkit.fluxcd.io/namespace")?;
+    Some(ObjectId::namespaced(KUSTOMIZE, "Kustomization", namespace, name))
+}
+
+fn all_units(there: &Objects) -> BTreeMap<ObjectId, State> {
     let all: BTreeMap<ObjectId, &Object> = there
         .values()
         .filter(|object| object.kind() == "Kustomization" && object.api_version() == KUSTOMIZE)
@@ -129,10 +189,8 @@ impl Looked<'_> {
     /// The releases of a unit that are not ready, in words: what a health check waits for.
     fn releases(&self, unit: &Object) -> String {
         let mut late = String::new();
-        for entry in unit.entries("/status/inventory/entries") {
-            let Some(id) = entry.get("id").and_then(Value::as_str) else { continue };
-            let parts: Vec<&str> = id.split('_').collect();
-            let [namespace, name, "helm.toolkit.fluxcd.io", "HelmRelease"] = parts[..] else {
+        for entry in made(unit) {
+            let [namespace, name, "helm.toolkit.fluxcd.io", "HelmRelease"] = entry else {
                 continue;
             };
             let id = ObjectId::namespaced(HELM, "HelmRelease", namespace, name);
@@ -250,6 +308,42 @@ mod tests {
         let mut far = waiting("b", &["a"]);
         far["spec"]["dependsOn"][0]["namespace"] = "away".into();
         assert!(say(vec![ours("a", &[]), far])[1].contains("away/a, which is not there"));
+    }
+
+    #[test]
+    fn only_what_grows_from_the_root_counts() {
+        let made = |unit: &mut Value, names: &[&str]| {
+            let entries: Vec<Value> = names
+                .iter()
+                .map(|name| json!({"id": format!("flux-system_{name}_kustomize.toolkit.fluxcd.io_Kustomization"), "v": "v1"}))
+                .collect();
+            unit["status"]["inventory"]["entries"] = entries.into();
+        };
+        let mut root = ours(NAMESPACE, &[]);
+        let mut a = ours("a", &["needed"]);
+        let mut labelled = ours("labelled", &[]);
+        labelled["metadata"]["labels"] = json!({
+            "kustomize.toolkit.fluxcd.io/name": "b", "kustomize.toolkit.fluxcd.io/namespace": NAMESPACE});
+        let beside = not_ready(ours("beside", &[]), "BuildFailed", "broken");
+        let all = |root: &Value, a: &Value| {
+            vec![
+                root.clone(),
+                a.clone(),
+                ours("b", &[]),
+                ours("needed", &[]),
+                labelled.clone(),
+                beside.clone(),
+            ]
+        };
+        assert_eq!(say(all(&root, &a)).len(), 6, "the root has not said yet what it made");
+        made(&mut root, &["a"]);
+        made(&mut a, &["b"]);
+        let ready =
+            ["a: ready", "b: ready", "flux-system: ready", "labelled: ready", "needed: ready"];
+        assert_eq!(say(all(&root, &a)), ready);
+        let there =
+            picture([all(&root, &a), vec![holding("GitRepository", NAMESPACE, NOW)]].concat());
+        assert_eq!(super::beside(&there), ["beside"]);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use castle_engine::{Context, Pace};
 use castle_kubernetes::rank::rank;
-use castle_kubernetes::{Kubernetes, Mark, Mode, Object, ObjectId};
+use castle_kubernetes::scope::{defines, is_ours_alone};
+use castle_kubernetes::{Claim, Kubernetes, Mark, Mode, Object, ObjectId};
 use castle_model::{Failure, Verdict};
 use castle_platforms::cluster::few;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -19,6 +20,8 @@ use crate::objects::marked;
 const NAMESPACE: &str = "kube-system";
 /// How many objects are asked for at a time.
 const AT_ONCE: usize = 16;
+/// How often a removal is tried while others change the object.
+const TRIES: usize = 5;
 
 /// The list of one layer.
 #[derive(Debug, Default)]
@@ -54,24 +57,31 @@ impl Ledger {
         Ok(true)
     }
 
-    /// What is in the list, no longer wanted, still there and still ours.
-    pub(super) async fn stale(
+    /// What is in the list, no longer wanted, still there and still ours: what goes, and what has to stay.
+    pub(super) async fn leftovers(
         &self,
         client: &Kubernetes,
         mark: &Mark,
         wanted: &[Object],
-    ) -> Result<Vec<Object>, Failure> {
+    ) -> Result<Leftovers, Failure> {
         let kept: BTreeSet<Thing> = wanted.iter().map(|object| thing(&object.id())).collect();
         let gone = self.ids.iter().filter(|id| !kept.contains(&thing(id)));
         let calls: Vec<_> = gone.map(|id| client.get(id)).collect();
         let there: Vec<Option<Object>> =
             stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
         let ours = |object: &Object| mark.is_on(object) && !is_leaving(object);
-        Ok(there.into_iter().flatten().filter(ours).collect())
+        let mut leftovers = Leftovers::default();
+        for object in there.into_iter().flatten().filter(ours) {
+            match in_use(client, mark, wanted, &object).await? {
+                Some(why) => leftovers.kept.push((object.id(), why)),
+                None => leftovers.going.push(object),
+            }
+        }
+        Ok(leftovers)
     }
 
-    /// Removes what is no longer wanted, in the reverse order of ranks, and shortens the list to what is. Says how many
-    /// were removed; what is kept because of others is told.
+    /// Removes what is no longer wanted, in the reverse order of ranks, and shortens the list to what is, and to what
+    /// stays because of others: they may let go one day. Says how many were removed.
     pub(super) async fn prune(
         &self,
         cx: &Context,
@@ -79,19 +89,24 @@ impl Ledger {
         mark: &Mark,
         wanted: &[Object],
     ) -> Result<usize, Failure> {
+        let Leftovers { going, kept } = self.leftovers(client, mark, wanted).await?;
+        let mut now: BTreeSet<ObjectId> = wanted.iter().map(Object::id).collect();
+        now.extend(kept.into_iter().map(|(id, _)| id));
         let mut ranks: BTreeMap<usize, Vec<Object>> = BTreeMap::new();
-        for object in self.stale(client, mark, wanted).await? {
+        for object in going {
             ranks.entry(rank(&object)).or_default().push(object);
         }
         let mut removed = 0;
         for (_, objects) in ranks.into_iter().rev() {
             let mut going = Vec::new();
-            for object in &objects {
-                if let Some(why) = in_use(client, mark, object).await? {
-                    cx.notice(format!("{} is no longer wanted but stays: {why}", object.id()));
-                } else {
-                    client.delete(&object.id()).await?;
-                    going.push(object.id());
+            for object in objects {
+                let id = object.id();
+                match remove(client, mark, wanted, object).await? {
+                    None => going.push(id),
+                    Some(why) => {
+                        cx.notice(stays(&id, &why));
+                        now.insert(id);
+                    }
                 }
             }
             // What others stand on goes only after them.
@@ -102,12 +117,53 @@ impl Ledger {
             .await?;
             removed += going.len();
         }
-        let now: BTreeSet<ObjectId> = wanted.iter().map(Object::id).collect();
         if now != self.ids {
             write(client, mark, &now).await?;
         }
         Ok(removed)
     }
+}
+
+/// What a layer has applied and no longer wants.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    /// What is removed.
+    pub(super) going: Vec<Object>,
+    /// What stays because of others, with why.
+    pub(super) kept: Vec<(ObjectId, String)>,
+}
+
+/// What is told of something that stays.
+pub(super) fn stays(id: &ObjectId, why: &str) -> String {
+    format!("{id} is no longer wanted but stays: {why}")
+}
+
+/// Removes one object as it was seen. Whoever changes it in between may make it theirs: then it is looked at again.
+/// Says why it stays, if it does.
+async fn remove(
+    client: &Kubernetes,
+    mark: &Mark,
+    wanted: &[Object],
+    mut object: Object,
+) -> Result<Option<String>, Failure> {
+    for _ in 0..TRIES {
+        if let Some(why) = in_use(client, mark, wanted, &object).await? {
+            return Ok(Some(why));
+        }
+        match client.delete_seen(&object).await {
+            Ok(_) => return Ok(None),
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
+        match client.get(&object.id()).await? {
+            None => return Ok(None),
+            Some(there) if !mark.is_on(&there) => {
+                return Ok(Some("it is not ours any more".into()));
+            }
+            Some(there) => object = there,
+        }
+    }
+    Ok(Some("somebody changes it all the time".to_owned()))
 }
 
 /// Group, kind, namespace and name: an object stays itself in another version of its kind.
@@ -155,12 +211,28 @@ fn is_leaving(object: &Object) -> bool {
     object.at("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
-/// Why something can not be removed: others live in the namespace, or use the definition.
+/// Why something can not be removed: another tool applies it too, others or what is still wanted live in the namespace or
+/// use the definition.
 async fn in_use(
     client: &Kubernetes,
     mark: &Mark,
+    wanted: &[Object],
     object: &Object,
 ) -> Result<Option<String>, Failure> {
+    if let Some(claim) = Claim::on(object) {
+        return Ok(Some(format!("it belongs to {claim}")));
+    }
+    let still = |uses: &dyn Fn(&Object) -> bool| -> Vec<String> {
+        wanted.iter().filter(|user| uses(user)).map(|user| user.id().to_string()).collect()
+    };
+    let wanted = match object.kind() {
+        "Namespace" => still(&|user| user.namespace() == Some(object.name())),
+        "CustomResourceDefinition" => still(&|user| defines(object, user.group(), user.kind())),
+        _ => Vec::new(),
+    };
+    if !wanted.is_empty() {
+        return Ok(Some(format!("{} that are wanted need it: {}", wanted.len(), few(&wanted))));
+    }
     let users: Vec<String> = match object.kind() {
         "Namespace" => {
             client.strangers(object.name(), mark).await?.iter().map(ToString::to_string).collect()
@@ -177,7 +249,7 @@ async fn in_use(
             };
             match client.list(&format!("{group}/{version}"), kind, None, "").await {
                 Ok(listing) => {
-                    let others = listing.items.iter().filter(|user| !mark.is_on(user));
+                    let others = listing.items.iter().filter(|user| !is_ours_alone(user, mark));
                     others.map(|user| user.id().to_string()).collect()
                 }
                 Err(error) if error.is_not_found() => Vec::new(),

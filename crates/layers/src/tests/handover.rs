@@ -275,6 +275,60 @@ fn a_token_can_be_placed_without_the_engine() {
         Arc::make_mut(&mut rehearsal.spec).gitops.credentials = GitCredentials::Direct;
         rehearsal.stands().await;
         let through = |path: &str| path.ends_with("/externalsecrets/flux-system");
-        assert!(!rehearsal.host.requests().iter().any(|request| through(&request.path)));
+        let requests = rehearsal.host.requests();
+        assert!(!requests.iter().any(|request| request.counted && through(&request.path)));
+    });
+}
+
+#[test]
+fn a_castle_that_stands_can_take_the_other_way_for_its_token_and_back() {
+    runtime().unwrap().block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 3);
+        rehearsal.stands().await;
+        for way in [GitCredentials::Direct, GitCredentials::Engine, GitCredentials::Direct] {
+            Arc::make_mut(&mut rehearsal.spec).gitops.credentials = way;
+            rehearsal.stands().await;
+            let before = rehearsal.changes();
+            rehearsal.stands().await;
+            assert_eq!(rehearsal.changes(), before, "{way:?}: once is enough");
+        }
+        assert_eq!(rehearsal.handovers(), 1);
+    });
+}
+
+/// What `flux bootstrap` has written into a repository at the last birth of a castle.
+const COMPONENTS: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: flux-system, labels: {app.kubernetes.io/part-of: flux, app.kubernetes.io/version: v2.0.0}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kustomize-controller, namespace: flux-system, labels: {app.kubernetes.io/version: v2.0.0}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: kustomize-controller}}
+  template:
+    metadata: {labels: {app: kustomize-controller}}
+    spec:
+      containers:
+      - {name: manager, image: \"ghcr.io/fluxcd/kustomize-controller:v1.0.0\", args: [--log-level=info]}
+";
+
+#[test]
+fn a_repository_that_installs_flux_itself_is_left_to_do_so() {
+    runtime().unwrap().block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 3);
+        let file = format!("{}/gotk-components.yaml", rehearsal.spec.gitops.path);
+        rehearsal.push(&[(&file, Some(COMPONENTS))]);
+        rehearsal.stands().await;
+        timeout(Duration::from_mins(5), pending::<()>()).await.ok();
+        let before = rehearsal.changes();
+        rehearsal.stands().await;
+        rehearsal.stands().await;
+        assert_eq!(rehearsal.changes(), before, "castle only observes");
+        assert_eq!(rehearsal.handovers(), 1);
+        let told = rehearsal.told("the repository installs flux");
+        assert!(!told.is_empty() && told.len() <= 2, "{told:?}");
     });
 }

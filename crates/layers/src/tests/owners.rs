@@ -6,6 +6,7 @@ use castle_model::event::RunOutcome;
 use castle_model::spec::{LayerOwner, ObjectPatch};
 use castle_model::{Event, EventKind, Spec, StepId};
 use castle_rehearsal::host::runtime;
+use castle_rehearsal::trouble::KubernetesTrouble;
 
 use super::{Rehearsal, sized};
 use crate::{networking, storage};
@@ -67,6 +68,20 @@ fn a_layer_that_flux_does_not_install_is_missed_after_the_handover_and_never_app
             "{failure:?}"
         );
         assert_eq!(rehearsal.changes_of("metallb", 0), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_workload_that_is_late_is_told_with_the_pod_that_keeps_it_and_its_words() {
+    runtime().unwrap().block_on(async {
+        let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
+        let none = KubernetesTrouble::PullsLimited("quay.io".into(), 0, 86_400_000);
+        rehearsal.host.cause(none);
+        let report = rehearsal.up().await;
+        let failure = &report.failures[&networking::metallb_id()];
+        let told = failure.evidence.clone().unwrap_or_default();
+        assert!(told.contains("; Pod metallb-system/controller-"), "{told}");
+        assert!(told.contains("waits in container controller: ImagePullBackOff"), "{told}");
     });
 }
 

@@ -1,6 +1,8 @@
 //! A set that changes from run to run: what is no longer wanted goes, what others use or own is named and stays.
 
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
@@ -13,6 +15,7 @@ use castle_model::{Change, Class, EventKind, Failure, Observed, Spec, StepDecl, 
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_rehearsal::host::runtime;
+use tokio::time::timeout;
 
 use super::{Rehearsal, sized};
 use crate::secrets::source::Access;
@@ -94,6 +97,66 @@ fn what_a_set_no_longer_has_is_removed_and_a_namespace_in_use_is_kept() {
                 == "Namespace garden is no longer wanted but stays: 1 of others: ConfigMap garden/guest"),
             "{notices:#?}"
         );
+        // It is told as long as it is so, and goes once the guest has gone.
+        let (garden, before) = (("garden", elsewhere.to_owned()), rehearsal.changes());
+        let guest = ("guest", config_map("guest", "1"));
+        let (removed, again) = rehearsal.changed_to(&[garden.clone(), guest]).await;
+        assert_eq!((removed, again, rehearsal.changes()), (Vec::new(), notices, before));
+        let guest = ("guest", elsewhere.replace("name: x", "name: y"));
+        let (removed, _) = rehearsal.changed_to(&[garden.clone(), guest.clone()]).await;
+        assert_eq!(removed, ["/api/v1/namespaces/garden/configmaps/guest"]);
+        let (removed, notices) = rehearsal.changed_to(&[garden, guest]).await;
+        assert_eq!((removed, notices), (vec!["/api/v1/namespaces/garden".to_owned()], Vec::new()));
+    });
+}
+
+#[test]
+fn an_object_of_two_layers_is_refused_and_both_are_named() {
+    runtime().unwrap().block_on(async {
+        let garden = [NAMESPACE, &config_map("a", "1")].concat();
+        let shed = [NAMESPACE, &config_map("b", "1")].concat();
+        let mut rehearsal = Rehearsal::open(castle(&[("garden", garden), ("shed", shed)]), 3);
+        let report = rehearsal.up().await;
+        let failure = &report.failures[&StepId::new("shed", "manifests")];
+        assert_eq!((failure.class, report.failures.len()), (Class::Invalid, 1));
+        assert_eq!(failure.why, "Namespace garden: the layer garden has it too");
+    });
+}
+
+#[test]
+fn what_still_lives_in_a_namespace_keeps_it_though_the_set_no_longer_names_it() {
+    runtime().unwrap().block_on(async {
+        let mut rehearsal =
+            Rehearsal::open(castle(&[("garden", [NAMESPACE, &config_map("a", "1")].concat())]), 3);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let (removed, notices) = rehearsal.changed_to(&[("garden", config_map("a", "1"))]).await;
+        assert_eq!(removed, Vec::<String>::new());
+        assert_eq!(
+            notices,
+            ["Namespace garden is no longer wanted but stays: 1 that are wanted need it: ConfigMap garden/a"]
+        );
+    });
+}
+
+#[test]
+fn what_flux_applies_by_now_is_not_removed_though_the_layer_no_longer_has_it() {
+    runtime().unwrap().block_on(async {
+        let whole = [NAMESPACE, &config_map("a", "1"), &config_map("b", "1")].concat();
+        let mut spec = sized(1, 1);
+        spec.layers = castle(&[("garden", whole)]).layers;
+        let mut rehearsal = Rehearsal::open(spec, 3);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let file = format!("{}/garden.yaml", rehearsal.spec.gitops.path);
+        rehearsal.push(&[(&file, Some(&config_map("a", "2")))]);
+        timeout(Duration::from_mins(5), pending::<()>()).await.ok();
+        let elsewhere = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
+        let (removed, notices) = rehearsal.changed_to(&[("garden", elsewhere.to_owned())]).await;
+        assert_eq!(removed, ["/api/v1/namespaces/garden/configmaps/b"]);
+        let stays = "is no longer wanted but stays";
+        assert!(notices[0].starts_with(&format!("ConfigMap garden/a {stays}: it belongs to Flux (Kustomization flux-system/flux-system)")), "{notices:#?}");
+        assert!(notices.contains(&format!("Namespace garden {stays}: 1 of others: ConfigMap garden/a")), "{notices:#?}");
     });
 }
 

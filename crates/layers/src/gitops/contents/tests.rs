@@ -64,7 +64,7 @@ fn what_flux_will_stumble_over_is_told_with_its_place() {
     assert_eq!(
         warnings(&contents),
         [
-            "clusters/blue/broken.yaml:2:1: did not find expected node content at line 2 column 1, while parsing a flow node",
+            "clusters/blue/broken.yaml:2:1: did not find expected node content, while parsing a flow node",
             "clusters/blue/all.yaml: Kustomization lost has the path `./nowhere`, which is not there",
             "clusters/blue/all.yaml: Kustomization file has the path `./apps/a.yaml`, which is not a folder",
             "clusters/blue/all.yaml: Kustomization out has the path `../../etc`, which leads out of the repository",
