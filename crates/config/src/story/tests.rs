@@ -70,10 +70,10 @@ fn a_story_is_read_in_its_order() {
     assert_eq!(&GOOD[rule.range.clone()], "\"talos cp-02: dead from 0:40\"");
     assert_eq!(first.exit, 1);
     assert_eq!(first.fails, Some(vec![("platform/vm-cp-02".to_owned(), Class::Conflict)]));
-    assert_eq!(first.within, Some(Duration::from_secs(600)));
+    assert_eq!(first.within, Some(Duration::from_mins(10)));
     assert!(first.yes);
     assert!(then.forget);
-    assert_eq!(then.later, Some(Duration::from_secs(60)));
+    assert_eq!(then.later, Some(Duration::from_mins(1)));
     assert_eq!((second.exit, second.changes, &second.fails), (0, Some(0), &None));
     assert_eq!(world.guests, Some(vec!["421".to_owned(), "422".to_owned()]));
     assert_eq!((world.handover, world.running.as_ref()), (Some(true), None));
