@@ -34,6 +34,7 @@ mod serve;
 mod shape;
 mod shown;
 mod store;
+mod table;
 mod trouble;
 mod typed;
 mod watch;
