@@ -152,7 +152,7 @@ fn the_pool_waits_for_the_webhook_through_every_control_plane() {
         let pools = requests.iter().filter(|request| request.path.contains("/ipaddresspools/"));
         let (stored, tried): (Vec<_>, Vec<_>) = pools.partition(|request| request.counted);
         assert!(
-            tried.iter().any(|request| request.at < end && request.status == 200),
+            tried.iter().any(|request| request.at < end && request.status == 201),
             "others accept it"
         );
         assert!(
