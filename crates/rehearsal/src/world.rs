@@ -168,7 +168,8 @@ impl Datacenter {
             let server = answer.server();
             *self.mutations.entry(server.to_owned()).or_default() += 1;
         }
-        let concerns = Concerns { machines, cluster: self.kubernetes.place() != place };
+        let dawns = matches!(input, Input::Open { dawn: Some(_), .. });
+        let concerns = Concerns { machines, cluster: dawns || self.kubernetes.place() != place };
         Output { answer: answer.into(), changed, counted, concerns }
     }
 
