@@ -2,6 +2,7 @@
 
 mod judge;
 mod lock;
+mod scenario;
 mod secrets;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::lock::LockArgs;
+pub(crate) use self::scenario::ScenarioArgs;
 pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
@@ -222,6 +224,8 @@ pub(crate) enum RehearseAct {
     Secrets(RehearsedSecrets),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
+    /// Play a story: what once broke a castle, what castle must say to it, and what must be true afterwards
+    Scenario(ScenarioArgs),
     /// Raise the castle again and again in memory and print the trace of each run
     #[command(hide = true)]
     Repeat(Repeat),

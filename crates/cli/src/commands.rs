@@ -10,6 +10,7 @@ mod reference;
 mod rehearse;
 mod repeat;
 mod run;
+mod scenario;
 mod secrets;
 mod shell;
 mod status;
@@ -68,6 +69,7 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
             "a machine config is YAML"
         }
         (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
+        (_, Some(Act::Scenario(_))) => "a story is for people",
         _ => return Ok(()),
     };
     if !everywhere.json {
@@ -103,6 +105,7 @@ fn rehearse(
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
         RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
+        RehearseAct::Scenario(args) => scenario::run(args, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),
     }

@@ -156,6 +156,20 @@ impl Host {
         Ok(Self { shared: Arc::new(shared), entropy })
     }
 
+    /// Ends the process that hosts a passing world, and lets another one open what it left: connections and what was
+    /// counted end, the world stays, and what the castle file names beyond it is added. The driver must be started again.
+    ///
+    /// # Errors
+    /// If the certificates of its servers cannot be made.
+    pub fn begin_anew(&mut self, spec: &Spec) -> Result<(), HostError> {
+        self.shared.input(&Input::Rest);
+        let datacenter = self.read(Clone::clone);
+        let time = VirtualTime::from(datacenter.now);
+        // What it replaces is dropped, and with it everything that still runs there.
+        *self = Self::over(datacenter, None, spec, time)?;
+        Ok(())
+    }
+
     /// The outside, as castle sees it when this datacenter is all there is.
     #[must_use]
     pub fn world(&self) -> World {

@@ -1,0 +1,15 @@
+# The registry has had enough of us, for a while.
+story "A registry that limits us" {
+  told = "Rebuilding the cluster for the fifth time in an hour, the public registry answered 429. Pods hung in ContainerCreating, and the reason stood in an event that nobody looked at."
+  from = ["D 20", "000_d37cff72ac3af24f.txt"]
+
+  run "up" {
+    break  = ["kubernetes: pulls limited docker.io 3 for 5:00"]
+    says   = ["toomanyrequests"]
+    fails  = []
+    within = "15m"
+  }
+  world {
+    handover = true
+  }
+}
