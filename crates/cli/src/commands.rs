@@ -3,6 +3,7 @@
 mod check;
 mod give;
 mod graph;
+mod inventory;
 mod judge;
 mod lock;
 mod plan;
@@ -104,7 +105,7 @@ fn rehearse(
         }
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
-        RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
+        RehearseAct::Inventory => inventory::run(which, everywhere, settings),
         RehearseAct::Scenario(args) => scenario::run(args, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),

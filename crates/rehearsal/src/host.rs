@@ -22,11 +22,13 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::birth::{Birth, dice_for};
+use crate::inventory::Inventory;
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
 use crate::trouble::Trouble;
 use crate::world::{Datacenter, Input};
 
+pub mod desk;
 mod dial;
 pub mod front;
 mod serve;
@@ -34,6 +36,7 @@ mod shared;
 mod supply;
 mod tls;
 
+use desk::Desk;
 use dial::HostDialer;
 use shared::Shared;
 pub use supply::Pace;
@@ -86,6 +89,8 @@ pub fn runtime() -> io::Result<Runtime> {
 
 /// A running datacenter. Dropping it is like pulling the plug: what was answered is kept, nothing more.
 pub struct Host {
+    /// Where others ask and poke; closed before the world ends.
+    desk: Option<Desk>,
     shared: Arc<Shared>,
     entropy: Arc<HostEntropy>,
 }
@@ -99,16 +104,32 @@ impl Host {
     /// # Errors
     /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
     pub fn open(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
+        Self::open_for(folder, spec, seed, "")
+    }
+
+    /// As [`Host::open`], for a command that others are told of while it holds the world.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_for(
+        folder: Option<&Path>,
+        spec: &Spec,
+        seed: u64,
+        command: &str,
+    ) -> Result<Self, HostError> {
         let (store, datacenter) = match folder {
             None => (None, Datacenter::new(Birth::of(spec, seed))),
             Some(folder) => {
                 let (store, datacenter) =
-                    Store::open(folder, || Datacenter::new(Birth::of(spec, seed)))?;
+                    Store::open(folder, command, || Datacenter::new(Birth::of(spec, seed)))?;
                 (Some(store), datacenter)
             }
         };
         let time = VirtualTime::from(datacenter.now);
-        Self::over(datacenter, store, spec, time)
+        let mut host = Self::over(datacenter, store, spec, time)?;
+        // A file system without sockets is no reason not to rehearse: then nobody can poke.
+        host.desk = folder.and_then(|folder| Desk::open(folder, &host.shared).ok());
+        Ok(host)
     }
 
     /// Hosts a passing world in memory for people and programs outside, on a runtime whose clock runs: its time of
@@ -153,7 +174,7 @@ impl Host {
         }
         let (seed, opens) = shared.read(|world| (world.birth.seed, world.opens));
         let entropy = Arc::new(HostEntropy::new(seed, opens));
-        Ok(Self { shared: Arc::new(shared), entropy })
+        Ok(Self { desk: None, shared: Arc::new(shared), entropy })
     }
 
     /// Ends the process that hosts a passing world, and lets another one open what it left: connections and what was
@@ -281,6 +302,18 @@ impl Host {
         self.shared.input(&Input::Trouble(trouble.into()));
     }
 
+    /// Lets things happen now, and says whether anything is different; none once the world has ended.
+    #[must_use]
+    pub fn poke(&self, troubles: &[Trouble]) -> Option<desk::Poked> {
+        desk::poke(&self.shared, troubles)
+    }
+
+    /// What is there.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        desk::inventory(&self.shared)
+    }
+
     /// Delivers effects when they are due, one at a time, for as long as it is polled. Without it, effects come
     /// only with the next request.
     pub fn run_driver(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -311,13 +344,15 @@ impl Host {
     ///
     /// # Errors
     /// If it cannot be written now, or some input could not be written before.
-    pub fn close(self) -> Result<(), HostError> {
+    pub fn close(mut self) -> Result<(), HostError> {
+        self.desk = None;
         self.shared.close().map_err(HostError::Ended)
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
+        self.desk = None;
         self.shared.unplug();
     }
 }

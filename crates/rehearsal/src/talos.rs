@@ -26,6 +26,7 @@ mod machine;
 mod note;
 mod reading;
 mod resource;
+mod seen;
 pub mod service;
 mod status;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub use call::{
 };
 use discovery::Discovery;
 use etcd::Etcd;
-use machine::{Api, Machine, PORTS, Troubles};
+use machine::{Machine, PORTS, Troubles};
 pub use trouble::TalosTrouble;
 
 /// All machines and what they run.
@@ -287,22 +288,6 @@ impl Talos {
     #[must_use]
     pub fn etcds_of(&self, cluster: &str) -> usize {
         self.etcds.values().filter(|etcd| etcd.cluster == cluster).count()
-    }
-
-    /// Names of the machines that run, by their VM.
-    #[must_use]
-    pub fn inventory(&self) -> BTreeMap<u32, String> {
-        let shown = |machine: &Machine| {
-            let state = match (machine.on, machine.api) {
-                (false, _) => "off",
-                (true, _) if machine.troubles.foreign => "somebody else's",
-                (true, Api::Down) => "booting",
-                (true, Api::Maintenance) => "maintenance",
-                (true, Api::Secure) => "configured",
-            };
-            format!("{} ({state})", machine.hostname())
-        };
-        self.machines.iter().map(|(vmid, machine)| (*vmid, shown(machine))).collect()
     }
 }
 
