@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use castle_model::Spec;
+use castle_model::{Spec, suggest};
 
 mod built_in;
 mod castle;
@@ -36,7 +36,6 @@ mod render;
 mod scan;
 mod secret_sources;
 mod secrets;
-mod suggest;
 mod syntax;
 mod talos;
 mod typed;
