@@ -127,6 +127,22 @@ pub(crate) struct Pace {
     /// The seed that a new rehearsal draws its durations from (default: 1)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) faults: Faults,
+}
+
+/// What breaks in the rehearsal.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Faults {
+    /// Something that breaks in the rehearsal, such as 'talos cp-02: dead from 0:40'; `castle rehearse --list-faults` explains all
+    #[arg(long, value_name = "RULE")]
+    pub(crate) fault: Vec<String>,
+    /// A file of such rules, one a line; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Break one to three things drawn from a seed; each is printed as a rule, to be repeated with --fault
+    #[arg(long, value_name = "SEED")]
+    pub(crate) chaos: Option<u64>,
 }
 
 /// A command that changes the world.
@@ -185,9 +201,13 @@ pub(crate) enum GraphFormat {
 
 /// What to rehearse.
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Rehearse {
+    /// Explain everything that can be broken with --fault, each with an example
+    #[arg(long)]
+    pub(crate) list_faults: bool,
     #[command(subcommand)]
-    pub(crate) act: RehearseAct,
+    pub(crate) act: Option<RehearseAct>,
 }
 
 /// How often, and from which seed.

@@ -1,6 +1,7 @@
 //! Which command does what: one line per command, one file per command.
 
 mod check;
+mod faults;
 mod give;
 mod graph;
 mod inventory;
@@ -49,7 +50,10 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Lock(args) => lock::run(&which, place, args, everywhere, settings),
         Command::Secrets(args) => secrets::run(&which, place, &args.act, everywhere, settings),
         Command::Judge(args) => judge::run(args, everywhere.json, settings),
-        Command::Rehearse(args) => rehearse(&which, &args.act, everywhere, settings),
+        Command::Rehearse(args) => match &args.act {
+            Some(act) if !args.list_faults => rehearse(&which, act, everywhere, settings),
+            _ => Ok(faults::list(everywhere.json)),
+        },
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),
         Command::Reference => Ok(shell::reference()),
@@ -60,7 +64,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
 fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem> {
     use RehearseAct as Act;
     let act = match command {
-        Command::Rehearse(args) => Some(&args.act),
+        Command::Rehearse(args) => args.act.as_ref(),
         _ => None,
     };
     let what = match (command, act) {

@@ -22,6 +22,7 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::birth::{Birth, dice_for};
+use crate::fault::{Rule, Strike};
 use crate::inventory::Inventory;
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
@@ -33,6 +34,7 @@ mod dial;
 pub mod front;
 mod serve;
 mod shared;
+mod strike;
 mod supply;
 mod tls;
 
@@ -312,6 +314,44 @@ impl Host {
     #[must_use]
     pub fn inventory(&self) -> Inventory {
         desk::inventory(&self.shared)
+    }
+
+    /// Arms rules for as long as this host lives. Their times are counted from now.
+    pub fn arm(&self, rules: Vec<Rule>) {
+        self.shared.arm(rules);
+    }
+
+    /// What the rules have struck so far.
+    #[must_use]
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.shared.strikes()
+    }
+
+    /// The rules that have not struck, as they are written.
+    #[must_use]
+    pub fn unstruck(&self) -> Vec<String> {
+        self.shared.unstruck()
+    }
+
+    /// The rules that are armed, as they are written.
+    #[must_use]
+    pub fn rules(&self) -> Vec<String> {
+        self.shared.rules()
+    }
+
+    /// Tells each strike at the moment when it happens. The world is locked then: the listener must not ask it anything.
+    pub fn on_strike(&self, listener: impl Fn(&Strike) + Send + 'static) {
+        self.shared.listen_to_strikes(Box::new(listener));
+    }
+
+    /// Says how the program ends when a rule kills it; without it, only [`Self::killed`] tells.
+    pub fn on_kill(&self, end: impl Fn() + Send + Sync + 'static) {
+        self.shared.end_by(Arc::new(end));
+    }
+
+    /// Waits until a rule has killed the program that runs against this host: drop it then.
+    pub fn killed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.shared.when_killed()
     }
 
     /// Delivers effects when they are due, one at a time, for as long as it is polled. Without it, effects come

@@ -52,6 +52,7 @@ pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
+pub(crate) use self::refuse::refusal;
 use self::pulls::Pulls;
 use self::refuse::No;
 use self::store::{Store, parts};
@@ -258,6 +259,12 @@ impl Kubernetes {
             Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
             Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
         }
+    }
+
+    /// Whether Flux was given a repository.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.store.all("source.toolkit.fluxcd.io", "gitrepositories").next().is_some()
     }
 
     /// The names of the nodes, with whether each is Ready.

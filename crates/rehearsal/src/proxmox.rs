@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use self::access::{Access, Caller};
 use self::form::Parameters;
 use self::guest::Guest;
+pub(crate) use self::reply::refusal;
 pub use self::role::{Place, ROLE};
 pub use self::storage::{Storage, StorageKind, Volume};
 use self::task::Task;

@@ -182,6 +182,12 @@ impl Sources {
     }
 }
 
+/// What a status is said with where no call explains it: a line of text, as proxies and file servers have it.
+pub(crate) fn refusal(status: u16) -> HttpReply {
+    let name = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    text_reply(status, "text/plain; charset=utf-8", name.unwrap_or("Error"))
+}
+
 /// A reply of text that changed nothing.
 fn text_reply(status: u16, kind: &str, text: impl Into<Bytes>) -> HttpReply {
     HttpReply {

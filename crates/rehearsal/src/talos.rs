@@ -39,7 +39,7 @@ pub use call::{
 };
 use discovery::Discovery;
 use etcd::Etcd;
-use machine::{Machine, PORTS, Troubles};
+use machine::{KUBERNETES_PORT, Machine, PORTS, Troubles};
 pub use trouble::TalosTrouble;
 
 /// All machines and what they run.
@@ -288,6 +288,21 @@ impl Talos {
     #[must_use]
     pub fn etcds_of(&self, cluster: &str) -> usize {
         self.etcds.values().filter(|etcd| etcd.cluster == cluster).count()
+    }
+
+    /// How many machines of ours have power.
+    #[must_use]
+    pub fn powered(&self) -> usize {
+        self.machines.values().filter(|machine| machine.on && !machine.troubles.foreign).count()
+    }
+
+    /// Whether an API server of Kubernetes answers somewhere.
+    #[must_use]
+    pub fn serves_kubernetes(&self) -> bool {
+        let serves = |(vmid, machine): (&u32, &Machine)| {
+            machine.up && matches!(machine.listener(*vmid, KUBERNETES_PORT), Listen::KubeApi { .. })
+        };
+        self.machines.iter().any(serves)
     }
 }
 

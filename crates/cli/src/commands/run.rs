@@ -5,6 +5,7 @@ use castle_model::plan::Direction;
 use crate::args::{Everywhere, Run};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
+use crate::faults;
 use crate::lock;
 use crate::output;
 use crate::project::Which;
@@ -63,6 +64,7 @@ fn rehearsed(
 ) -> Result<Exit, Problem> {
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(&args.pace), settings)?;
     let json = everywhere.json;
+    let rules = faults::rules(&args.pace.faults, &rehearsal.castle.spec, json)?;
     if !json {
         let speed = rehearsal.speed.map_or("as fast as it goes".to_owned(), |s| {
             format!("{s} times faster than real time")
@@ -80,6 +82,7 @@ fn rehearsed(
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open(word(direction))?;
         host.spawn_driver();
+        faults::arm(&host, rules, json);
         let session = Session {
             settings,
             castle: &rehearsal.castle,
@@ -103,6 +106,7 @@ fn rehearsed(
             exit = work => exit,
             () = braked => Ok(Exit::Interrupted),
         };
+        faults::close(&host, json);
         host.close().map_err(|e| {
             Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)
         })?;

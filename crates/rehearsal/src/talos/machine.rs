@@ -14,7 +14,7 @@ use crate::turn::{Listen, VmFacts};
 const TALOS_PORT: u16 = 50_000;
 
 /// The port of the Kubernetes API server.
-const KUBERNETES_PORT: u16 = 6443;
+pub(super) const KUBERNETES_PORT: u16 = 6443;
 
 /// All ports that a machine may listen at.
 pub(super) const PORTS: [u16; 2] = [TALOS_PORT, KUBERNETES_PORT];
