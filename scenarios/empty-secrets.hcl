@@ -4,11 +4,25 @@ story "Secrets that are synced and empty" {
   from = ["D 13", "001_d31ab16b0c48f553.txt"]
 
   run "up" {
-    break  = ["kubernetes: empty secrets for 5:00"]
-    says   = ["empty"]
+    break  = ["kubernetes: empty secrets for 2:10"]
+    exit   = 1
+    says   = ["the secret came through without a value"]
+    fails  = ["engine/store: invalid"]
     within = "15m"
   }
   world {
-    handover = true
+    handover = false
+  }
+
+  # Once the values are there, the same command goes on from where it was.
+  meanwhile {
+    later = "5m"
+  }
+  run "up" {
+    fails = []
+  }
+  world {
+    handover   = true
+    bootstraps = 1
   }
 }

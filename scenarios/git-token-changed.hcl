@@ -12,7 +12,11 @@ story "A repository that does not know us" {
     fails = ["gitops/repository: denied"]
   }
   world {
-    guests       = []
+    guests      = []
+    vault_lacks = ["TALOS_SECRETS_BUNDLE"]
+  }
+  run "down" {}
+  world {
     nothing_left = true
   }
 }

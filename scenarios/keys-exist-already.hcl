@@ -4,7 +4,7 @@ story "A key that is in the vault already" {
   from = ["D 15", "001_d31ab16b0c48f553.txt"]
 
   run "up" {
-    break = ["castle: killed after on POST *KUBECONFIG_CONTENT"]
+    break = ["castle: killed after on PATCH /secrets/batch the 2nd"]
     exit  = 137
   }
   run "up" {

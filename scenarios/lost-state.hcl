@@ -11,7 +11,8 @@ story "The state folder is lost, and the castle stands" {
     forget = true
   }
   run "plan" {
-    hides = ["create"]
+    says  = ["adopt    vm/cp-01"]
+    hides = ["create   vm/"]
   }
   run "up" {
     changes = 0

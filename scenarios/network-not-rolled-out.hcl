@@ -4,7 +4,7 @@ story "Ready nodes without a network" {
   from = ["D 9", "003_c407def9a780b0fb.txt"]
 
   run "up" {
-    break  = ["kubernetes: pulls limited ghcr.io 2 for 5:00"]
+    break  = ["kubernetes: pulls limited ghcr.io 2 for 3:00"]
     fails  = []
     within = "15m"
   }

@@ -4,10 +4,13 @@ story "A registry that limits us" {
   from = ["D 20", "000_d37cff72ac3af24f.txt"]
 
   run "up" {
-    break  = ["kubernetes: pulls limited docker.io 3 for 5:00"]
-    says   = ["toomanyrequests"]
-    fails  = []
-    within = "15m"
+    break  = ["kubernetes: pulls limited ghcr.io 2 for 6:10"]
+    says   = ["429 Too Many Requests"]
+    exit   = 1
+    fails  = ["engine/operator: transient", "gitops/flux: transient"]
+  }
+  run "up" {
+    fails = []
   }
   world {
     handover = true

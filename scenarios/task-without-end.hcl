@@ -6,7 +6,7 @@ story "A task that never ends" {
   run "up" {
     break = ["proxmox: task hangs qmcreate"]
     exit  = 1
-    says  = ["still running"]
+    says  = ["Proxmox' task qmcreate is running", "run the same command again to go on"]
   }
   world {
     bootstraps = 0

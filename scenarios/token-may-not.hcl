@@ -4,12 +4,12 @@ story "A token that may not switch machines on" {
   from = ["D 7", "003_c407def9a780b0fb.txt"]
 
   meanwhile {
-    poke = ["proxmox: privilege lost / VM.PowerMgmt"]
+    poke = ["proxmox: privilege lost /vms VM.PowerMgmt"]
   }
   run "up" {
     exit  = 1
     says  = ["VM.PowerMgmt"]
-    fails = ["platform/preflight: denied"]
+    fails = ["platform/preflight: conflict"]
   }
   world {
     guests       = []

@@ -12,7 +12,11 @@ story "Two owners of one component" {
     fails = ["gitops/repository: conflict"]
   }
   world {
-    guests       = []
+    guests      = []
+    vault_lacks = ["TALOS_SECRETS_BUNDLE"]
+  }
+  run "down" {}
+  world {
     nothing_left = true
   }
 }

@@ -8,8 +8,8 @@ story "An identity that sees another folder" {
   }
   run "up" {
     exit = 1
-    says = ["/ephemeral-castle/blue/proxmox"]
-    fails = ["secrets/read: denied"]
+    says = ["path /ephemeral-castle/blue/proxmox", "is not for this identity to see"]
+    fails = ["secrets/read: gone"]
   }
   world {
     nothing_left = true

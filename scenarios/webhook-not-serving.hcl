@@ -7,7 +7,7 @@ story "A webhook that is not serving yet" {
   from = ["D 1", "002_5f1c564c1c8b92e6.txt"]
 
   run "up" {
-    break  = ["kubernetes cp-01: webhooks cut off for 4:00"]
+    break  = ["kubernetes cp-01: webhooks cut off for 3:00"]
     says   = ["failed calling webhook"]
     fails  = []
     within = "10m"

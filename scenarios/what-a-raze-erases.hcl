@@ -12,6 +12,6 @@ story "What goes with the machines is shown first" {
   }
   world {
     running = [421, 422, 423, 431, 432]
-    disks   = 7
+    disks   = 17
   }
 }

@@ -62,6 +62,11 @@ pub(crate) fn lost() -> bool {
 /// Writes talk to standard error. `| head` and a closed terminal must neither kill nor fail what is going on.
 pub(crate) fn talk(text: &str) {
     note(text);
+    aside(text);
+}
+
+/// Writes to standard error what is not castle's own word: nobody takes it down.
+pub(crate) fn aside(text: &str) {
     write(&mut io::stderr().lock(), text).ok();
 }
 
@@ -72,7 +77,7 @@ pub(crate) fn say(text: &str) {
     match window.map(|window| usize::from(window.ws_col)).filter(|width| *width > 0) {
         Some(width) => {
             note(text);
-            write(&mut io::stderr().lock(), &fold(text, width)).ok();
+            aside(&fold(text, width));
         }
         None => talk(text),
     }

@@ -30,5 +30,7 @@ mod real;
 mod refusal;
 #[path = "castle/rise.rs"]
 mod rise;
+#[path = "castle/scenarios.rs"]
+mod scenarios;
 #[path = "castle/secrets.rs"]
 mod secrets;

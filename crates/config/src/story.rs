@@ -15,8 +15,8 @@ use crate::evaluate::Evaluator;
 use crate::finding::{Finding, Findings};
 use crate::grammar::STORY;
 use crate::reader::{Contents, Reader};
-use crate::suggest::{nearest, one_of};
 use crate::syntax;
+use castle_model::suggest::{nearest, one_of};
 
 /// The classes of failures.
 const CLASSES: [Class; 6] =

@@ -24,13 +24,13 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use armed::{Armed, Due, Seen};
 pub use armed::Strike;
+pub(crate) use armed::{Armed, Due, Seen};
 pub use draw::draw;
 pub use error::RuleError;
 pub use file::{FileError, read};
-pub use kind::{Kind, Shape, Slot, find, kinds};
 pub(crate) use kind::{Blow, WatchEnd};
+pub use kind::{Kind, Shape, Slot, find, kinds};
 pub use names::Names;
 pub use phase::Phase;
 pub use rule::{On, Rule, Until, When, Who};

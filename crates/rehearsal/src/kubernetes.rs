@@ -52,9 +52,9 @@ pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
-pub(crate) use self::refuse::refusal;
 use self::pulls::Pulls;
 use self::refuse::No;
+pub(crate) use self::refuse::refusal;
 use self::store::{Store, parts};
 use self::trouble::Troubles;
 use crate::durations::Process;

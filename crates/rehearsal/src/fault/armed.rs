@@ -250,9 +250,7 @@ impl Loaded {
         match (when.nth, when.times) {
             (None, None) => true,
             (None, Some(times)) => self.met <= times,
-            (Some(nth), times) => {
-                self.met >= nth && self.met - nth < times.unwrap_or(1)
-            }
+            (Some(nth), times) => self.met >= nth && self.met - nth < times.unwrap_or(1),
         }
     }
 

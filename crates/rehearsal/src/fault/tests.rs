@@ -47,9 +47,15 @@ fn names_of_kinds_are_told_apart() {
 #[test]
 fn conditions_come_in_any_order_and_are_printed_in_one() {
     let printed = rule("proxmox  421: drops after during machines 5 times for 1:05 the 3rd from 0:40 on post /qemu").to_string();
-    assert_eq!(printed, "proxmox 421: drops after on POST /qemu the 3rd 5 times from 0:40 for 1:05 during machines");
+    assert_eq!(
+        printed,
+        "proxmox 421: drops after on POST /qemu the 3rd 5 times from 0:40 for 1:05 during machines"
+    );
     let quoted = rule("proxmox: task fails qmstart \"no space: \\\"left\\\" on it\" once");
-    assert_eq!(quoted.to_string(), "proxmox: task fails qmstart \"no space: \\\"left\\\" on it\" once");
+    assert_eq!(
+        quoted.to_string(),
+        "proxmox: task fails qmstart \"no space: \\\"left\\\" on it\" once"
+    );
     assert_eq!(rule("talos cp-02 : dead").to_string(), "talos cp-02: dead");
     assert_eq!(rule("talos cp-02:dead").sentence(), "talos cp-02 is dead");
     assert_eq!(rule("proxmox 421: edited tags").sentence(), "proxmox 421 was edited by hand: tags");
@@ -57,11 +63,25 @@ fn conditions_come_in_any_order_and_are_printed_in_one() {
 
 #[test]
 fn times_are_written_as_the_screen_shows_them() {
-    for (text, ms) in [("0:40", 40_000), ("12:05", 725_000), ("1:00:00", 3_600_000), ("0:00.25", 250)] {
+    for (text, ms) in
+        [("0:40", 40_000), ("12:05", 725_000), ("1:00:00", 3_600_000), ("0:00.25", 250)]
+    {
         assert_eq!(time(text), Some(ms), "{text}");
         assert_eq!(time(&span(ms)), Some(ms), "{text}");
     }
-    for text in ["40", "0:4", "0:60", "0:040", "-0:40", "0:40.1234", "0:+4", ":40", "1:2:3:4", "1:00:60", "999999999999:00"] {
+    for text in [
+        "40",
+        "0:4",
+        "0:60",
+        "0:040",
+        "-0:40",
+        "0:40.1234",
+        "0:+4",
+        ":40",
+        "1:2:3:4",
+        "1:00:60",
+        "999999999999:00",
+    ] {
         assert_eq!(time(text), None, "{text}");
     }
 }

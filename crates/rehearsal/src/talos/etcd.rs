@@ -31,6 +31,12 @@ pub(super) struct Etcd {
 }
 
 impl Talos {
+    /// How many etcds were founded since the world's birth, whoever asked for them.
+    #[must_use]
+    pub fn etcds_founded(&self) -> u64 {
+        self.births
+    }
+
     /// etcd runs on a machine: it has its data already, or a new one is born here.
     pub(super) fn etcd_up(&mut self, turn: &mut Turn<'_>, vmid: u32) {
         let known = self.is_member(vmid);

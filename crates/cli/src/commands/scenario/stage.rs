@@ -18,10 +18,10 @@ use castle_rehearsal::inventory::Inventory;
 use serde_json::Value;
 
 use super::check::{self, Check, Facts, Performed};
-use crate::args::{Pace, Run as RunArgs};
 use crate::castle::{Castle, Place};
 use crate::commands::{plan, status};
 use crate::exit::{Exit, Problem};
+use crate::faults;
 use crate::output;
 use crate::project;
 use crate::real::Heard;
@@ -63,7 +63,6 @@ struct Books {
     not_ours: BTreeSet<String>,
     /// Guests that somebody else made, as they were then.
     then: BTreeMap<String, Value>,
-    bootstraps: u64,
 }
 
 impl<'a> Stage<'a> {
@@ -135,13 +134,18 @@ impl<'a> Stage<'a> {
     }
 
     async fn perform(&mut self, run: &Run) -> Result<Performed, Problem> {
-        output::talk(&format!("$ castle {}", run.command));
+        output::aside(&format!("\n$ castle {}", run.command));
         let names = Names::of(&self.castle.spec);
         let rules = run.rules.iter().map(|rule| Rule::parse(&rule.text, &names));
         // Every rule was read before the story began, but for one about a castle file that has changed since.
         let rules =
             rules.collect::<Result<Vec<_>, _>>().map_err(|e| Problem::usage(e.to_string()))?;
         let written: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        self.host.on_strike(|strike| {
+            if let Some(line) = faults::told(strike) {
+                output::aside(&line);
+            }
+        });
         self.host.arm(rules);
         let began = (self.host.now(), self.host.clock().now());
         output::take_down();
@@ -158,10 +162,6 @@ impl<'a> Stage<'a> {
             () = braked(self.play.speed) => KILLED,
         };
         let said = output::taken_down();
-        let asked = |request: &&castle_rehearsal::trace::Request| {
-            request.counted && request.path.ends_with("/Bootstrap")
-        };
-        self.books.bootstraps += self.host.requests().iter().filter(asked).count() as u64;
         let unstruck = self.host.unstruck();
         let struck = written.into_iter().filter(|rule| !unstruck.contains(rule)).collect();
         Ok(Performed {
@@ -206,8 +206,7 @@ impl<'a> Stage<'a> {
             json: false,
             heard,
         };
-        let args = RunArgs { pace: Pace { speed: None, seed: None }, yes: run.yes };
-        session.run(direction, &args, &mut journals).await
+        session.run(direction, run.yes, &mut journals).await
     }
 
     fn access(&self) -> Access {
@@ -232,7 +231,7 @@ impl<'a> Stage<'a> {
 
     async fn meanwhile(&mut self, meanwhile: &Meanwhile) -> Result<(), Problem> {
         if meanwhile.forget {
-            output::talk("meanwhile: castle's state is lost");
+            output::aside("meanwhile: castle's state is lost");
             self.disk = MemoryDisk::new();
         }
         if !meanwhile.changes.is_empty() {
@@ -242,7 +241,7 @@ impl<'a> Stage<'a> {
         for poke in &meanwhile.pokes {
             let rule =
                 Rule::parse(&poke.text, &names).map_err(|e| Problem::usage(e.to_string()))?;
-            output::talk(&format!("meanwhile: {}", rule.sentence()));
+            output::aside(&format!("meanwhile: {}", rule.sentence()));
             let before = self.things();
             for trouble in rule.troubles().unwrap_or_default() {
                 self.host.cause(trouble.clone());
@@ -250,7 +249,7 @@ impl<'a> Stage<'a> {
             self.note_what_others_did(&before);
         }
         if let Some(later) = meanwhile.later {
-            output::talk(&format!("meanwhile: {} go by", check::clock(later)));
+            output::aside(&format!("meanwhile: {} go by", check::clock(later)));
             pass(later).await;
         }
         Ok(())
@@ -267,7 +266,7 @@ impl<'a> Stage<'a> {
         self.castle.spec = trusting(spec, &self.host)?;
         for change in changes {
             let to = change.to.trim();
-            output::talk(&format!(
+            output::aside(&format!(
                 "meanwhile: in the castle file, `{}` becomes `{to}`",
                 change.from.text
             ));
@@ -310,7 +309,7 @@ impl<'a> Stage<'a> {
     fn facts(&self) -> Facts {
         Facts {
             inventory: self.host.read(Inventory::of),
-            bootstraps: self.books.bootstraps,
+            bootstraps: self.host.read(|world| world.talos.etcds_founded()),
             then: self.books.then.clone(),
             now: self.guests(),
             left: self.things().difference(&self.books.not_ours).cloned().collect(),

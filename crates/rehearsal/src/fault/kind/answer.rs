@@ -1,6 +1,8 @@
 //! What goes wrong on the wire: calls that are refused, lost, late, wrong or heard twice.
 
-use super::super::rule::Who::{self, Castle, Downloads, Git, Infisical, Kubernetes, Proxmox, Talos};
+use super::super::rule::Who::{
+    self, Castle, Downloads, Git, Infisical, Kubernetes, Proxmox, Talos,
+};
 use super::{Blow, Kind, Make, Shape, Slot, WatchEnd};
 
 const SERVERS: &[Who] = &[Proxmox, Talos, Kubernetes, Infisical, Git, Downloads];

@@ -25,7 +25,10 @@ pub(super) const KINDS: &[Kind] = &[
         about: "A machine falls silent, and does not come back.",
         example: "talos cp-02: dead from 0:40",
         says: "is dead",
-        make: Make::Passing(|given| one(T::Dead(given.machine())), |given| one(T::Revived(given.machine()))),
+        make: Make::Passing(
+            |given| one(T::Dead(given.machine())),
+            |given| one(T::Revived(given.machine())),
+        ),
     },
     Kind {
         name: "revived",

@@ -207,7 +207,9 @@ impl Shared {
     }
 
     /// A future that ends when a rule has killed the program.
-    pub(in crate::host) fn when_killed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+    pub(in crate::host) fn when_killed(
+        self: &Arc<Self>,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.clone();
         async move {
             loop {
