@@ -61,8 +61,12 @@ fn a_story_is_played_the_same_each_time() {
 #[test]
 fn the_list_names_every_story_of_the_folder() {
     let list = Context::new().run(&["rehearse", "scenario", "--list"]).ends(0);
-    let listed: Vec<String> =
-        list.out.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    let listed: Vec<String> = list
+        .out
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
     assert_eq!(listed, names());
     let page = Path::new(FOLDER).join("../docs/scenarios.md");
     let fresh = Context::new().run(&["rehearse", "scenario", "--page"]).ends(0);
@@ -102,12 +106,20 @@ fn what_is_wrong_with_a_story_is_told_before_it_is_played() {
     insta::assert_snapshot!(said.err, @"");
     assert_eq!(said.out.matches("ok ").count(), 0, "{}", said.out);
     let unknown = Context::new().run(&["rehearse", "scenario", "etcd-gost"]).ends(2);
-    assert!(unknown.err.contains("did you mean `castle rehearse scenario etcd-ghost`?"), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("did you mean `castle rehearse scenario etcd-ghost`?"),
+        "{}",
+        unknown.err
+    );
     let change = played(
         "  castle {\n    change {\n      from = \"replicas = 9\"\n      to = \"replicas = 1\"\n    }\n  }\n  run \"up\" {}\n",
     )
     .ends(2);
-    assert!(change.err.contains("`replicas = 9` stands in the castle file 0 times"), "{}", change.err);
+    assert!(
+        change.err.contains("`replicas = 9` stands in the castle file 0 times"),
+        "{}",
+        change.err
+    );
 }
 
 #[test]

@@ -73,7 +73,7 @@ This page is generated (`cargo xtask docs`); do not edit it by hand.
 ## The stories
 ";
 
-const NOT_SHOWN: &str = "\
+const NOT_SHOWN: &str = "
 
 ## Not shown here, because…
 
