@@ -4,6 +4,7 @@ mod check;
 mod faults;
 mod give;
 mod graph;
+mod inventory;
 mod judge;
 mod lock;
 mod plan;
@@ -106,7 +107,7 @@ fn rehearse(
         }
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
-        RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
+        RehearseAct::Inventory => inventory::run(which, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),
     }

@@ -23,11 +23,13 @@ use tokio::runtime::Runtime;
 
 use crate::birth::{Birth, dice_for};
 use crate::fault::{Rule, Strike};
+use crate::inventory::Inventory;
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
 use crate::trouble::Trouble;
 use crate::world::{Datacenter, Input};
 
+pub mod desk;
 mod dial;
 pub mod front;
 mod serve;
@@ -36,6 +38,7 @@ mod strike;
 mod supply;
 mod tls;
 
+use desk::Desk;
 use dial::HostDialer;
 use shared::Shared;
 pub use supply::Pace;
@@ -88,6 +91,8 @@ pub fn runtime() -> io::Result<Runtime> {
 
 /// A running datacenter. Dropping it is like pulling the plug: what was answered is kept, nothing more.
 pub struct Host {
+    /// Where others ask and poke; closed before the world ends.
+    desk: Option<Desk>,
     shared: Arc<Shared>,
     entropy: Arc<HostEntropy>,
 }
@@ -101,16 +106,32 @@ impl Host {
     /// # Errors
     /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
     pub fn open(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
+        Self::open_for(folder, spec, seed, "")
+    }
+
+    /// As [`Host::open`], for a command that others are told of while it holds the world.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_for(
+        folder: Option<&Path>,
+        spec: &Spec,
+        seed: u64,
+        command: &str,
+    ) -> Result<Self, HostError> {
         let (store, datacenter) = match folder {
             None => (None, Datacenter::new(Birth::of(spec, seed))),
             Some(folder) => {
                 let (store, datacenter) =
-                    Store::open(folder, || Datacenter::new(Birth::of(spec, seed)))?;
+                    Store::open(folder, command, || Datacenter::new(Birth::of(spec, seed)))?;
                 (Some(store), datacenter)
             }
         };
         let time = VirtualTime::from(datacenter.now);
-        Self::over(datacenter, store, spec, time)
+        let mut host = Self::over(datacenter, store, spec, time)?;
+        // A file system without sockets is no reason not to rehearse: then nobody can poke.
+        host.desk = folder.and_then(|folder| Desk::open(folder, &host.shared).ok());
+        Ok(host)
     }
 
     /// Hosts a passing world in memory for people and programs outside, on a runtime whose clock runs: its time of
@@ -155,7 +176,21 @@ impl Host {
         }
         let (seed, opens) = shared.read(|world| (world.birth.seed, world.opens));
         let entropy = Arc::new(HostEntropy::new(seed, opens));
-        Ok(Self { shared: Arc::new(shared), entropy })
+        Ok(Self { desk: None, shared: Arc::new(shared), entropy })
+    }
+
+    /// Ends the process that hosts a passing world, and lets another one open what it left: connections and what was
+    /// counted end, the world stays, and what the castle file names beyond it is added. The driver must be started again.
+    ///
+    /// # Errors
+    /// If the certificates of its servers cannot be made.
+    pub fn begin_anew(&mut self, spec: &Spec) -> Result<(), HostError> {
+        self.shared.input(&Input::Rest);
+        let datacenter = self.read(Clone::clone);
+        let time = VirtualTime::from(datacenter.now);
+        // What it replaces is dropped, and with it everything that still runs there.
+        *self = Self::over(datacenter, None, spec, time)?;
+        Ok(())
     }
 
     /// The outside, as castle sees it when this datacenter is all there is.
@@ -269,6 +304,18 @@ impl Host {
         self.shared.input(&Input::Trouble(trouble.into()));
     }
 
+    /// Lets things happen now, and says whether anything is different; none once the world has ended.
+    #[must_use]
+    pub fn poke(&self, troubles: &[Trouble]) -> Option<desk::Poked> {
+        desk::poke(&self.shared, troubles)
+    }
+
+    /// What is there.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        desk::inventory(&self.shared)
+    }
+
     /// Arms rules for as long as this host lives. Their times are counted from now.
     pub fn arm(&self, rules: Vec<Rule>) {
         self.shared.arm(rules);
@@ -337,13 +384,15 @@ impl Host {
     ///
     /// # Errors
     /// If it cannot be written now, or some input could not be written before.
-    pub fn close(self) -> Result<(), HostError> {
+    pub fn close(mut self) -> Result<(), HostError> {
+        self.desk = None;
         self.shared.close().map_err(HostError::Ended)
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
+        self.desk = None;
         self.shared.unplug();
     }
 }

@@ -30,6 +30,7 @@ mod refuse;
 mod route;
 mod secrets;
 mod security;
+mod seen;
 mod serve;
 mod shape;
 mod shown;
@@ -47,7 +48,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use flux::FluxTrouble;
-pub use trouble::KubernetesTrouble;
+pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;

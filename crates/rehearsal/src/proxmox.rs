@@ -106,7 +106,7 @@ pub struct Proxmox {
 }
 
 /// What the host itself knows, past the API.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
     /// VMs and containers by number.
     pub guests: Vec<GuestSeen>,

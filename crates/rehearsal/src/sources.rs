@@ -78,6 +78,11 @@ impl Sources {
             GitTrouble::Push { url, branch, files } => {
                 self.repositories.entry(git::key(url)).or_default().push(branch, files, "push");
             }
+            GitTrouble::Folder { url, branch, path, broken } => {
+                if let Some(repository) = self.repositories.get_mut(&git::key(url)) {
+                    repository.spoil(branch, path, *broken);
+                }
+            }
             GitTrouble::Unbranch { url, branch } => {
                 if let Some(repository) = self.repositories.get_mut(&git::key(url)) {
                     repository.unbranch(branch);
@@ -153,6 +158,22 @@ impl Sources {
     #[must_use]
     pub fn git_files(&self, url: &str, commit: &str) -> Option<&BTreeMap<String, String>> {
         self.repositories.get(&git::key(url))?.files(commit)
+    }
+
+    /// Where every branch of every repository is.
+    #[must_use]
+    pub fn heads(&self) -> Vec<git::Head> {
+        self.repositories.iter().flat_map(|(name, repository)| repository.heads(name)).collect()
+    }
+
+    /// What is wrong because somebody said so.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        let away = self.away.then(|| "the Git host answers nobody".to_owned());
+        let files = self
+            .troubles
+            .iter()
+            .map(|trouble| format!("downloads of {} go wrong", trouble.address));
+        away.into_iter().chain(files).collect()
     }
 
     /// The registered schematic ids.

@@ -26,6 +26,7 @@ mod machine;
 mod note;
 mod reading;
 mod resource;
+mod seen;
 pub mod service;
 mod status;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub use call::{
 };
 use discovery::Discovery;
 use etcd::Etcd;
-use machine::{Api, KUBERNETES_PORT, Machine, PORTS, Troubles};
+use machine::{KUBERNETES_PORT, Machine, PORTS, Troubles};
 pub use trouble::TalosTrouble;
 
 /// All machines and what they run.
@@ -302,22 +303,6 @@ impl Talos {
             machine.up && matches!(machine.listener(*vmid, KUBERNETES_PORT), Listen::KubeApi { .. })
         };
         self.machines.iter().any(serves)
-    }
-
-    /// Names of the machines that run, by their VM.
-    #[must_use]
-    pub fn inventory(&self) -> BTreeMap<u32, String> {
-        let shown = |machine: &Machine| {
-            let state = match (machine.on, machine.api) {
-                (false, _) => "off",
-                (true, _) if machine.troubles.foreign => "somebody else's",
-                (true, Api::Down) => "booting",
-                (true, Api::Maintenance) => "maintenance",
-                (true, Api::Secure) => "configured",
-            };
-            format!("{} ({state})", machine.hostname())
-        };
-        self.machines.iter().map(|(vmid, machine)| (*vmid, shown(machine))).collect()
     }
 }
 

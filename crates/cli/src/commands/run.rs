@@ -11,7 +11,7 @@ use crate::output;
 use crate::project::Which;
 use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
-use crate::session::Session;
+use crate::session::{Session, word};
 use crate::settings::Settings;
 use crate::state;
 
@@ -80,7 +80,7 @@ fn rehearsed(
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
     let mut root = state::hold(&rehearsal.castle, settings, direction)?;
     rehearsal::runtime()?.block_on(async {
-        let host = rehearsal.open()?;
+        let host = rehearsal.open(word(direction))?;
         host.spawn_driver();
         faults::arm(&host, rules, json);
         let session = Session {

@@ -233,7 +233,7 @@ impl Talos {
             name: machine.hostname().to_owned(),
             address,
             control_plane: machine.is_control_plane(),
-            data_disk: machine.facts.data_disk_gib.is_some(),
+            data_disk: machine.data_disk().is_some(),
             extensions: machine.facts.extensions.clone(),
             version: machine.kubernetes_version(),
         });
