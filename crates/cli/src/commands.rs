@@ -8,6 +8,7 @@ mod inventory;
 mod judge;
 mod lock;
 mod plan;
+mod poke;
 mod reference;
 mod rehearse;
 mod repeat;
@@ -108,6 +109,7 @@ fn rehearse(
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
         RehearseAct::Inventory => inventory::run(which, everywhere, settings),
+        RehearseAct::Poke(args) => poke::run(which, args, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),
     }

@@ -24,6 +24,8 @@ mod lock;
 mod loopback;
 #[path = "castle/output.rs"]
 mod output;
+#[path = "castle/poke.rs"]
+mod poke;
 #[path = "castle/real.rs"]
 mod real;
 #[path = "castle/refusal.rs"]
