@@ -10,6 +10,8 @@ mod datacenter;
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/faults.rs"]
+mod faults;
 #[path = "castle/give.rs"]
 mod give;
 #[path = "castle/hardening.rs"]

@@ -2,10 +2,7 @@
 
 /// The candidate nearest to `word`, if one is near enough to be what was meant.
 #[must_use]
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     if length > 64 {
         return None;

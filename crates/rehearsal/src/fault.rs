@@ -17,6 +17,7 @@ mod kind;
 mod names;
 mod parse;
 mod phase;
+mod reference;
 mod rule;
 mod value;
 mod word;
@@ -24,13 +25,14 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use armed::{Armed, Due, Seen};
 pub use armed::Strike;
+pub(crate) use armed::{Armed, Due, Seen};
 pub use draw::draw;
 pub use error::RuleError;
 pub use file::{FileError, read};
-pub use kind::{Kind, Shape, Slot, find, kinds};
 pub(crate) use kind::{Blow, WatchEnd};
+pub use kind::{Kind, Shape, Slot, find, kinds};
 pub use names::Names;
 pub use phase::Phase;
+pub use reference::reference;
 pub use rule::{On, Rule, Until, When, Who};

@@ -214,7 +214,7 @@ impl Host {
     /// The datacenter's time of day.
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(HostClock { time: self.shared.time })
+        Arc::new(HostClock { time: self.shared.time, shift: self.shared.clock_shift.clone() })
     }
 
     /// Randomness from the world's seed, different in each process that opens the world.

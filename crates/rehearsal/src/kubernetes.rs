@@ -52,9 +52,9 @@ pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
-pub(crate) use self::refuse::refusal;
 use self::pulls::Pulls;
 use self::refuse::No;
+pub(crate) use self::refuse::refusal;
 use self::store::{Store, parts};
 use self::trouble::Troubles;
 use crate::durations::Process;
@@ -298,6 +298,11 @@ impl Kubernetes {
     /// A controller looks at an object whose time has come.
     fn reconcile(&mut self, turn: &mut Turn<'_>, key: &str, neighbours: &dyn Neighbours) {
         match (parts(key).0, parts(key).1) {
+            ("apiextensions.k8s.io", "customresourcedefinitions")
+                if self.troubles.holds_definitions(turn.now) =>
+            {
+                self.touched(turn, key);
+            }
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.establish(key),
             ("apps", "deployments" | "daemonsets" | "statefulsets") => self.roll_out(turn, key),
             ("", "services") => self.connect(turn, key),

@@ -149,8 +149,11 @@ impl<'a> Reader<'a> {
             (Some(slot), None) => {
                 let end = first.map_or(0, |word| word.span.end);
                 let message = format!("`{}` is missing: {} of what?", slot.name, kind.name);
-                Err(RuleError::new(self.rule, end..end, message)
-                    .help(format!("it is written `{}`{}", kind.form(), self.listed(slot))))
+                Err(RuleError::new(self.rule, end..end, message).help(format!(
+                    "it is written `{}`{}",
+                    kind.form(),
+                    self.listed(slot)
+                )))
             }
             (None, Some(word)) => Err(self
                 .wrong(word, format!("`{}` is about no one thing", kind.name))
@@ -182,19 +185,19 @@ impl<'a> Reader<'a> {
         };
         let guest = || text.parse().ok().filter(|n| (100..1_000_000_000).contains(n));
         let plain = |limit: u64| {
-            text.parse::<u64>().ok().filter(|n| *n <= limit && text.bytes().all(|b| b.is_ascii_digit()))
+            text.parse::<u64>()
+                .ok()
+                .filter(|n| *n <= limit && text.bytes().all(|b| b.is_ascii_digit()))
         };
         match slot.shape {
             Shape::Target => match who {
-                Who::Talos | Who::Kubernetes => self.understand(
-                    &Slot { shape: Shape::Machine, ..*slot },
-                    word,
-                    who,
-                ),
-                Who::Proxmox if self.names.storages.contains(text) => same(Value::Text(text.clone())),
-                Who::Proxmox => {
-                    self.understand(&Slot { shape: Shape::Guest, ..*slot }, word, who)
+                Who::Talos | Who::Kubernetes => {
+                    self.understand(&Slot { shape: Shape::Machine, ..*slot }, word, who)
                 }
+                Who::Proxmox if self.names.storages.contains(text) => {
+                    same(Value::Text(text.clone()))
+                }
+                Who::Proxmox => self.understand(&Slot { shape: Shape::Guest, ..*slot }, word, who),
                 _ => same(Value::Text(text.clone())),
             },
             Shape::Machine => match machine() {
@@ -235,6 +238,15 @@ impl<'a> Reader<'a> {
             Shape::Word(words) => Err(self
                 .wrong(word, format!("`{text}` is no {}", slot.name))
                 .among(text, words.iter().copied())),
+            Shape::Object => {
+                let parts = text.split('/').count();
+                if (2..=3).contains(&parts) && text.split('/').all(|part| !part.is_empty()) {
+                    return same(Value::Text(text.clone()));
+                }
+                Err(self
+                    .wrong(word, format!("`{text}` is no object"))
+                    .help("an object is written KIND/NAMESPACE/NAME, such as deployments/metallb-system/controller"))
+            }
             Shape::Text if text.is_empty() => {
                 Err(self.wrong(word, format!("{} must not be empty", slot.name)))
             }
@@ -408,8 +420,11 @@ impl<'a> Rest<'a> {
             _ => false,
         };
         if empty {
-            return Err(wrong("until", "this window is empty: it ends before it begins".to_owned())
-                .help("`until` is a time of the run, `for` a length"));
+            return Err(wrong(
+                "until",
+                "this window is empty: it ends before it begins".to_owned(),
+            )
+            .help("`until` is a time of the run, `for` a length"));
         }
         if when.until.is_some() && !kind.can_end() {
             return Err(wrong("until", format!("`{}` does not end by itself", kind.name))
@@ -420,8 +435,9 @@ impl<'a> Rest<'a> {
             return Err(wrong("times", format!("`{}` happens once", kind.name)));
         }
         if at_once && when.nth.is_some() && when.on.is_none() {
-            return Err(wrong("the", "the 3rd of which calls?".to_owned())
-                .help("add `on METHOD PATH`"));
+            return Err(
+                wrong("the", "the 3rd of which calls?".to_owned()).help("add `on METHOD PATH`")
+            );
         }
         Ok(())
     }

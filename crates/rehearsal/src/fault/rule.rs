@@ -5,7 +5,7 @@ use std::fmt;
 use super::armed::Seen;
 use super::kind::{Deed, Kind};
 use super::phase::Phase;
-use super::value::{Value, span, written};
+use super::value::{Value, span, written, written_object};
 
 /// Who breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,7 +192,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.who.name())?;
         if let Some(object) = &self.object {
-            write!(f, " {}", written(object))?;
+            write!(f, " {}", written_object(object))?;
         }
         write!(f, ": {}", self.kind.name)?;
         for argument in &self.arguments {

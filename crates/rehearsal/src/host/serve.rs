@@ -300,7 +300,8 @@ fn watch(
             if late > 0 {
                 pause(shared.time.real(Duration::from_millis(late))).await;
             }
-            let lines = if twice { [lines.concat(), lines.concat()].concat() } else { lines.concat() };
+            let lines =
+                if twice { [lines.concat(), lines.concat()].concat() } else { lines.concat() };
             return Some((Ok(Frame::data(Bytes::from(lines))), told));
         }
     }))

@@ -50,7 +50,9 @@ pub(super) fn seen<'a>(target: &'a Target, method: &'a str, path: &'a str) -> Se
                 Server::Proxmox => Who::Proxmox,
                 Server::Infisical => Who::Infisical,
                 Server::Kubernetes => Who::Kubernetes,
-                Server::Sources if path.contains("/info/refs") || path.ends_with("-pack") => Who::Git,
+                Server::Sources if path.contains("/info/refs") || path.ends_with("-pack") => {
+                    Who::Git
+                }
                 Server::Sources => Who::Downloads,
             };
             Seen { who, host: host.into(), machine: None, method, path }
@@ -188,7 +190,10 @@ pub(super) fn dripped(
                         let mut rest = rest;
                         let piece = rest.split_to(size.min(rest.len()));
                         pause(shared.time.real(step)).await;
-                        return Some((Ok::<_, io::Error>(Frame::data(piece)), Drip::Rest(rest, size)));
+                        return Some((
+                            Ok::<_, io::Error>(Frame::data(piece)),
+                            Drip::Rest(rest, size),
+                        ));
                     }
                 };
                 let size = rest.len().div_ceil(usize::try_from(DRIPS).unwrap_or(1)).max(1);

@@ -152,7 +152,9 @@ pub(crate) fn refusal(call: &HttpCall, now: u64, status: u16) -> HttpReply {
         401 => Refusal::unauthorized("Token missing"),
         403 => Refusal::token("Your token has expired. Please re-authenticate."),
         404 => Refusal::not_found("Secret not found"),
-        429 => Refusal::new(429, "RateLimitExceeded", "Rate limit exceeded. Please try again later"),
+        429 => {
+            Refusal::new(429, "RateLimitExceeded", "Rate limit exceeded. Please try again later")
+        }
         500 => Refusal::broken(),
         _ => {
             let name = http::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());

@@ -236,10 +236,16 @@ pub(crate) fn refusal(status: u16) -> HttpReply {
             let why = "the object has been modified; please apply your changes to the latest version and try again";
             No::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
         }
-        410 => No::new(410, "Expired", "The provided continue parameter is too old to display a consistent list result."),
+        410 => No::new(
+            410,
+            "Expired",
+            "The provided continue parameter is too old to display a consistent list result.",
+        ),
         429 => No::new(429, "TooManyRequests", "Too many requests, please try again later."),
         503 => No::new(503, "ServiceUnavailable", "apiserver not ready"),
-        504 => No::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout"),
+        504 => {
+            No::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+        }
         500 => No::internal("etcdserver: leader changed"),
         _ => No::new(status, "", "the server was not able to process the request"),
     };

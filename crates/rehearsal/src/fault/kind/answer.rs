@@ -1,6 +1,8 @@
 //! What goes wrong on the wire: calls that are refused, lost, late, wrong or heard twice.
 
-use super::super::rule::Who::{self, Castle, Downloads, Git, Infisical, Kubernetes, Proxmox, Talos};
+use super::super::rule::Who::{
+    self, Castle, Downloads, Git, Infisical, Kubernetes, Proxmox, Talos,
+};
 use super::{Blow, Kind, Make, Shape, Slot, WatchEnd};
 
 const SERVERS: &[Who] = &[Proxmox, Talos, Kubernetes, Infisical, Git, Downloads];
@@ -162,6 +164,26 @@ pub(super) const KINDS: &[Kind] = &[
         example: "kubernetes: events twice",
         says: "tells twice what changed",
         make: Make::Answer(|_| Blow::EventsTwice),
+    },
+    Kind {
+        name: "clock ahead",
+        who: &[Castle],
+        object: None,
+        arguments: TIME,
+        about: "The clock of the computer that castle runs on jumps ahead.",
+        example: "castle: clock ahead 1:00:00 from 0:30",
+        says: "has a clock that is {0} ahead",
+        make: Make::Clock(|given| i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
+    },
+    Kind {
+        name: "clock behind",
+        who: &[Castle],
+        object: None,
+        arguments: TIME,
+        about: "The clock of the computer that castle runs on jumps back.",
+        example: "castle: clock behind 1:00:00 from 0:30 for 1:00",
+        says: "has a clock that is {0} behind",
+        make: Make::Clock(|given| -i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
     },
     Kind {
         name: "killed before",

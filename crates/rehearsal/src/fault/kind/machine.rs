@@ -25,7 +25,10 @@ pub(super) const KINDS: &[Kind] = &[
         about: "A machine falls silent, and does not come back.",
         example: "talos cp-02: dead from 0:40",
         says: "is dead",
-        make: Make::Passing(|given| one(T::Dead(given.machine())), |given| one(T::Revived(given.machine()))),
+        make: Make::Passing(
+            |given| one(T::Dead(given.machine())),
+            |given| one(T::Revived(given.machine())),
+        ),
     },
     Kind {
         name: "revived",
@@ -152,6 +155,29 @@ pub(super) const KINDS: &[Kind] = &[
         ),
     },
     Kind {
+        name: "data disk gone",
+        who: WHO,
+        object: MACHINE,
+        arguments: &[],
+        about: "A machine's data disk is not seen any more, from the kubelet's next start on.",
+        example: "talos worker-01: data disk gone",
+        says: "has lost its data disk",
+        make: Make::Passing(
+            |given| one(T::DataDiskGone(given.machine(), true)),
+            |given| one(T::DataDiskGone(given.machine(), false)),
+        ),
+    },
+    Kind {
+        name: "etcd removed",
+        who: WHO,
+        object: MACHINE,
+        arguments: &[],
+        about: "Somebody puts a machine's member out of etcd.",
+        example: "talos cp-03: etcd removed during nodes",
+        says: "was put out of etcd",
+        make: Make::Change(|given| one(T::EtcdRemoved(given.machine()))),
+    },
+    Kind {
         name: "ghost",
         who: WHO,
         object: MACHINE,
@@ -169,7 +195,20 @@ pub(super) const KINDS: &[Kind] = &[
         about: "Somebody else's machine, of another cluster, answers at an address.",
         example: "network worker-01: stolen",
         says: "is taken by somebody else's machine",
-        make: Make::Change(|given| one(T::Foreign(given.address()))),
+        make: Make::Passing(
+            |given| one(T::Foreign(given.address())),
+            |given| one(T::ForeignGone(given.address())),
+        ),
+    },
+    Kind {
+        name: "vip moves",
+        who: &[Who::Network],
+        object: None,
+        arguments: &[],
+        about: "The shared address goes over to another control plane; connections break.",
+        example: "network: vip moves during api",
+        says: "gives the shared address to another control plane",
+        make: Make::Change(|_| one(T::VipMoves)),
     },
     Kind {
         name: "vip mute",

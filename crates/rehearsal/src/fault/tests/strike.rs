@@ -53,7 +53,8 @@ fn a_change_waits_for_its_phase_or_its_call() {
 
 #[test]
 fn calls_are_counted_within_their_window() {
-    let mut armed = armed(&["proxmox: drops after on POST /qemu the 2nd twice from 0:10 until 0:20"]);
+    let mut armed =
+        armed(&["proxmox: drops after on POST /qemu the 2nd twice from 0:10 until 0:20"]);
     let seen = call(Who::Proxmox, "POST", "/qemu");
     let mut blows = Vec::new();
     for now in [2_000, 11_000, 12_000, 13_000, 14_000, 21_000] {
@@ -66,7 +67,8 @@ fn calls_are_counted_within_their_window() {
 
 #[test]
 fn a_rule_is_about_its_own_server_and_object() {
-    let mut one = armed(&["proxmox 421: hangs", "talos cp-01: slow 0:01", "infisical secrets: hangs"]);
+    let mut one =
+        armed(&["proxmox 421: hangs", "talos cp-01: slow 0:01", "infisical secrets: hangs"]);
     let blow = |armed: &mut Armed, seen: Seen<'_>| armed.meet(2_000, None, &seen).0;
     assert_eq!(blow(&mut one, call(Who::Proxmox, "GET", "/qemu/421/config")), Some(Blow::Hangs));
     assert_eq!(blow(&mut one, call(Who::Proxmox, "GET", "/qemu/4210/config")), None);
@@ -92,7 +94,8 @@ fn the_first_rule_that_strikes_wins_and_the_next_waits() {
 
 #[test]
 fn connections_are_refused_by_server_and_by_address() {
-    let mut armed = armed(&["proxmox: refuses from 0:10 for 0:10", "network cp-03: unreachable once"]);
+    let mut armed =
+        armed(&["proxmox: refuses from 0:10 for 0:10", "network cp-03: unreachable once"]);
     let seen = call(Who::Proxmox, "", "");
     assert_eq!(armed.dial(2_000, None, &seen), None);
     assert_eq!(armed.dial(12_000, None, &seen), Some(Blow::Refused));
