@@ -123,7 +123,7 @@ fn list() -> String {
     );
     for kind in kinds().filter(|kind| kind.is_change()) {
         let star = if kind.can_end() { "*" } else { " " };
-        writeln!(page, "{star} {}\n      {}\n      {}", kind.form(), kind.about, now(kind)).ok();
+        writeln!(page, "{star} {}\n    {}\n    {}", kind.form(), kind.about, now(kind)).ok();
     }
     page
 }

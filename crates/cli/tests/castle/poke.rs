@@ -49,7 +49,8 @@ fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
         "{}",
         said.err
     );
-    assert_eq!(castle.inventory()["wrong"], serde_json::json!(["cp-02 is dead"]));
+    let wrong = castle.inventory()["wrong"].to_string();
+    assert!(wrong.contains("cp-02 is dead"), "{wrong}");
     castle.run(&["rehearse", "poke", "--mend", "talos cp-02: dead"]).ends(0);
     let rest: Vec<String> = reader.lines().map(Result::unwrap).collect();
     assert_eq!(process.wait().unwrap().code(), Some(0), "{rest:?}");
@@ -64,10 +65,11 @@ fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
     let said = castle.run(&["rehearse", "poke", "proxmox worker-01: edited memory 4096"]).ends(0);
     assert!(said.err.contains("`castle plan` shows"), "{}", said.err);
     let said = castle.run(&["plan"]).ends(0);
-    assert!(said.out.contains("memory"), "{}", said.out);
+    assert!(said.out.contains("update   vm/worker-01"), "{}", said.out);
+    assert!(said.out.contains("memory is not 8192"), "{}", said.out);
     castle.run(&["up", "--yes"]).ends(0);
     let said = castle.run(&["plan"]).ends(0);
-    assert!(!said.out.contains("memory"), "{}", said.out);
+    assert!(!said.out.contains("memory is not 8192"), "{}", said.out);
     // A worker that somebody removed is made again; the others are left alone.
     castle.run(&["rehearse", "poke", "proxmox worker-02: destroyed"]).ends(0);
     assert_eq!(castle.guests().len(), 4);
