@@ -36,3 +36,5 @@ mod refusal;
 mod rise;
 #[path = "castle/secrets.rs"]
 mod secrets;
+#[path = "castle/serve.rs"]
+mod serve;
