@@ -4,6 +4,7 @@ mod judge;
 mod lock;
 mod scenario;
 mod secrets;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
 };
+pub(crate) use self::serve::Serve;
 
 /// Raises a whole Kubernetes castle from nothing, hands it to GitOps, keeps it true and razes it without a trace.
 ///
@@ -210,6 +212,20 @@ pub(crate) struct Rehearse {
     pub(crate) act: Option<RehearseAct>,
 }
 
+/// What happens.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Poke {
+    /// The rule, without any time: WHO [OBJECT]: KIND [ARGUMENT…]
+    #[arg(value_name = "RULE", required_unless_present = "list")]
+    pub(crate) words: Vec<String>,
+    /// Undo it instead: what such a rule has broken is good again
+    #[arg(long)]
+    pub(crate) mend: bool,
+    /// Show everything that a poke can do
+    #[arg(long, conflicts_with = "words")]
+    pub(crate) list: bool,
+}
+
 /// How often, and from which seed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Repeat {
@@ -242,10 +258,22 @@ pub(crate) enum RehearseAct {
     Lock(LockArgs),
     /// List, check and show the secrets of the rehearsal
     Secrets(RehearsedSecrets),
+    /// Put the datacenter on loopback sockets, for curl, kubectl, talosctl, git and a `castle up` from another terminal
+    ///
+    /// The world is the same that `castle rehearse up` builds in, held until Ctrl-C ends the command. Prints a sheet: where each server
+    /// is, how it is trusted, and one line to copy for each tool. Keys and tokens go to files that only you can read, never to the
+    /// screen. Nothing but loopback addresses is ever bound.
+    Serve(Serve),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
     /// Play a story: what once broke a castle, what castle must say to it, and what must be true afterwards
     Scenario(ScenarioArgs),
+    /// Let something happen in the datacenter at once, also while a run is going on in it
+    ///
+    /// Speaks to the process that hosts the datacenter if there is one, else opens it, changes it and closes it.
+    ///
+    /// castle rehearse poke 'talos cp-02: dead'
+    Poke(Poke),
     /// Raise the castle again and again in memory and print the trace of each run
     #[command(hide = true)]
     Repeat(Repeat),

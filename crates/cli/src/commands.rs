@@ -8,12 +8,14 @@ mod inventory;
 mod judge;
 mod lock;
 mod plan;
+mod poke;
 mod reference;
 mod rehearse;
 mod repeat;
 mod run;
 mod scenario;
 mod secrets;
+mod serve;
 mod shell;
 mod status;
 
@@ -109,8 +111,10 @@ fn rehearse(
         }
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
+        RehearseAct::Serve(args) => serve::run(which, args, everywhere, settings),
         RehearseAct::Inventory => inventory::run(which, everywhere, settings),
         RehearseAct::Scenario(args) => scenario::run(args, settings),
+        RehearseAct::Poke(args) => poke::run(which, args, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),
     }

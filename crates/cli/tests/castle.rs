@@ -10,6 +10,8 @@ mod datacenter;
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/faults.rs"]
+mod faults;
 #[path = "castle/give.rs"]
 mod give;
 #[path = "castle/hardening.rs"]
@@ -24,6 +26,8 @@ mod lock;
 mod loopback;
 #[path = "castle/output.rs"]
 mod output;
+#[path = "castle/poke.rs"]
+mod poke;
 #[path = "castle/real.rs"]
 mod real;
 #[path = "castle/refusal.rs"]
@@ -34,3 +38,5 @@ mod rise;
 mod scenarios;
 #[path = "castle/secrets.rs"]
 mod secrets;
+#[path = "castle/serve.rs"]
+mod serve;

@@ -196,6 +196,12 @@ impl Talos {
                 .iter()
                 .find(|(_, machine)| machine.up && machine.address() == Some(address))
         };
+        // Two machines with one address: the stranger's word is the last that the network heard.
+        let strange =
+            |machine: &Machine| machine.troubles.foreign && machine.address() == Some(address);
+        if let Some((vmid, machine)) = self.machines.iter().find(|(_, machine)| strange(machine)) {
+            return Some(machine.listener(*vmid, port));
+        }
         if let Some((vmid, machine)) = shared {
             let listener = machine.listener(*vmid, port);
             let mute = self.mute_vip && listener != Listen::Refused;

@@ -43,6 +43,8 @@ pub(crate) enum Due {
     Change(Vec<Trouble>),
     /// All watches end.
     Watches(WatchEnd),
+    /// The program's clock is off by so many milliseconds.
+    Clock(i64),
 }
 
 /// The rules of a run.
@@ -154,7 +156,7 @@ impl Armed {
                     loaded.strike(now, &call, &mut self.strikes);
                 }
                 Deed::Answer(_) => loaded.met -= 1,
-                Deed::Change { .. } | Deed::Watches(_) => {
+                Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) => {
                     dues.extend(loaded.happen(now, &mut self.strikes));
                 }
             }
@@ -237,7 +239,7 @@ impl Loaded {
         }
         match &rule.deed {
             // Whoever is asked, the world may change.
-            Deed::Change { .. } | Deed::Watches(_) => rule.when.on.is_some(),
+            Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) => rule.when.on.is_some(),
             Deed::Answer(Blow::Unreachable) => self.rule.reaches(seen),
             Deed::Answer(_) if rule.who == Who::Castle => true,
             Deed::Answer(_) => rule.who == seen.who && rule.reaches(seen),
@@ -256,23 +258,28 @@ impl Loaded {
 
     /// Something that happens by time alone.
     fn due(&self) -> Option<u64> {
-        let Deed::Change { over, .. } = &self.rule.deed else {
-            let waits = self.struck == 0
-                && self.rule.when.on.is_none()
-                && self.rule.when.phase.is_none()
-                && matches!(self.rule.deed, Deed::Watches(_));
-            return waits.then(|| self.opens());
-        };
+        if matches!(self.rule.deed, Deed::Answer(_)) {
+            return None;
+        }
         if self.struck == 0 {
             let by_time = self.rule.when.on.is_none() && self.rule.when.phase.is_none();
             return by_time.then(|| self.opens());
         }
-        if self.over || over.is_none() { None } else { self.closes() }
+        if self.over || self.back().is_none() { None } else { self.closes() }
+    }
+
+    /// How what it did is undone, if it can be.
+    fn back(&self) -> Option<Due> {
+        match &self.rule.deed {
+            Deed::Change { over, .. } => over.clone().map(Due::Change),
+            Deed::Clock(_) => Some(Due::Clock(0)),
+            Deed::Answer(_) | Deed::Watches(_) => None,
+        }
     }
 
     fn ripe(&mut self, now: u64, phase: Option<Phase>, strikes: &mut Vec<Strike>) -> Option<Due> {
         if self.struck > 0 {
-            let Deed::Change { over: Some(over), .. } = &self.rule.deed else { return None };
+            let back = self.back()?;
             if self.over || self.closes().is_none_or(|closes| now < closes) {
                 return None;
             }
@@ -283,7 +290,7 @@ impl Loaded {
                 what: format!("{}: no more", self.rule.sentence()),
                 number: self.struck,
             });
-            return Some(Due::Change(over.clone()));
+            return Some(back);
         }
         let by_itself = !matches!(self.rule.deed, Deed::Answer(_)) && self.rule.when.on.is_none();
         if !by_itself || !self.open(now, phase) {
@@ -301,6 +308,7 @@ impl Loaded {
         match &self.rule.deed {
             Deed::Change { now, .. } => Some(Due::Change(now.clone())),
             Deed::Watches(how) => Some(Due::Watches(*how)),
+            Deed::Clock(shift) => Some(Due::Clock(*shift)),
             Deed::Answer(_) => None,
         }
     }

@@ -7,7 +7,7 @@ use castle_model::suggest::nearest;
 use thiserror::Error;
 
 /// The most words that are listed as possible.
-const LISTED: usize = 24;
+const LISTED: usize = 40;
 
 /// Why a rule can not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -31,6 +31,8 @@ pub enum Shape {
     Number,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// An object of the cluster: `KIND/NAMESPACE/NAME` or `KIND/NAME`.
+    Object,
     /// Any text; in quotes if it has spaces.
     Text,
 }
@@ -118,6 +120,7 @@ impl Kind {
             Make::Passing(now, over) => Deed::Change { now: now(given), over: Some(over(given)) },
             Make::Answer(blow) => Deed::Answer(blow(given)),
             Make::Watches(how) => Deed::Watches(*how),
+            Make::Clock(shift) => Deed::Clock(shift(given)),
         }
     }
 }
@@ -133,6 +136,8 @@ pub(super) enum Make {
     Answer(fn(&Given<'_>) -> Blow),
     /// All watches end.
     Watches(WatchEnd),
+    /// The program's clock is off by so many milliseconds.
+    Clock(fn(&Given<'_>) -> i64),
 }
 
 /// What a rule does.
@@ -149,6 +154,8 @@ pub(crate) enum Deed {
     Answer(Blow),
     /// All watches end.
     Watches(WatchEnd),
+    /// The program's clock is off by so many milliseconds.
+    Clock(i64),
 }
 
 /// How a watch ends.

@@ -238,6 +238,15 @@ impl<'a> Reader<'a> {
             Shape::Word(words) => Err(self
                 .wrong(word, format!("`{text}` is no {}", slot.name))
                 .among(text, words.iter().copied())),
+            Shape::Object => {
+                let parts = text.split('/').count();
+                if (2..=3).contains(&parts) && text.split('/').all(|part| !part.is_empty()) {
+                    return same(Value::Text(text.clone()));
+                }
+                Err(self
+                    .wrong(word, format!("`{text}` is no object"))
+                    .help("an object is written KIND/NAMESPACE/NAME, such as deployments/metallb-system/controller"))
+            }
             Shape::Text if text.is_empty() => {
                 Err(self.wrong(word, format!("{} must not be empty", slot.name)))
             }

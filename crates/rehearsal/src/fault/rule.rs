@@ -5,7 +5,7 @@ use std::fmt;
 use super::armed::Seen;
 use super::kind::{Deed, Kind};
 use super::phase::Phase;
-use super::value::{Value, span, written};
+use super::value::{Value, span, written, written_object};
 
 /// Who breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,6 +158,15 @@ impl Rule {
         }
     }
 
+    /// How the world is made good again after it; none if it can not be, or if it strikes calls.
+    #[must_use]
+    pub fn mending(&self) -> Option<&[crate::trouble::Trouble]> {
+        match &self.deed {
+            Deed::Change { over, .. } => over.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether a call is to what the rule is about.
     pub(super) fn reaches(&self, seen: &Seen<'_>) -> bool {
         let part = |wanted: &str| seen.path.split('/').any(|part| part == wanted);
@@ -192,7 +201,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.who.name())?;
         if let Some(object) = &self.object {
-            write!(f, " {}", written(object))?;
+            write!(f, " {}", written_object(object))?;
         }
         write!(f, ": {}", self.kind.name)?;
         for argument in &self.arguments {

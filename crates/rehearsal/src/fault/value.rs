@@ -116,10 +116,16 @@ pub(super) fn span(ms: u64) -> String {
 
 /// A word as a rule writes it: in quotes where it would not be one word of its own.
 pub(super) fn written(word: &str) -> String {
-    let plain = |c: char| !c.is_whitespace() && c != '"' && c != ':';
-    let clock = time(word).is_some();
-    if !word.is_empty() && (clock || word.chars().all(plain)) && !super::parse::is_keyword(word) {
-        return word.to_owned();
-    }
+    let keyword = super::parse::is_keyword(word) || word == "times";
+    let whole = !word.is_empty() && !word.starts_with('"') && !word.contains(char::is_whitespace);
+    if whole && !keyword { word.to_owned() } else { quoted(word) }
+}
+
+/// The same before the colon, which must be the first one.
+pub(super) fn written_object(word: &str) -> String {
+    if word.contains(':') { quoted(word) } else { written(word) }
+}
+
+fn quoted(word: &str) -> String {
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }

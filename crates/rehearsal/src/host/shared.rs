@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(super) struct Shared {
     cluster: Arc<Notify>,
     failed: Arc<Notify>,
     killed: Arc<Notify>,
+    /// By how many milliseconds the program's clock is ahead of the world's.
+    pub(super) clock_shift: Arc<AtomicI64>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -79,6 +81,7 @@ impl Shared {
             cluster: Arc::default(),
             failed: Arc::default(),
             killed: Arc::default(),
+            clock_shift: Arc::default(),
             tasks: Mutex::default(),
             state: Mutex::new(State {
                 datacenter,
@@ -244,14 +247,6 @@ impl Shared {
 
     pub(super) fn trace_hash(&self) -> String {
         self.state().trace.hash()
-    }
-
-    pub(super) fn proxmox_host(&self) -> String {
-        self.read(|datacenter| {
-            let mut endpoints = datacenter.birth.endpoints.iter();
-            endpoints.find(|e| e.server == Server::Proxmox).map(|e| e.host.clone())
-        })
-        .unwrap_or_default()
     }
 
     /// Runs a task until the host ends.

@@ -20,6 +20,8 @@ pub enum KubernetesTrouble {
     PullsLimited(String, u32, u64),
     /// External Secrets writes empty values, and says that it synced.
     EmptySecrets(u64),
+    /// No definition of a custom kind is established.
+    DefinitionsHeld(u64),
     /// Somebody deletes an object with kubectl, now.
     Removed(Named),
     /// Somebody edits an object with kubectl, now: a merge patch in JSON.
@@ -43,6 +45,7 @@ pub(super) struct Troubles {
     cut_off: BTreeMap<Ipv4Addr, u64>,
     slow: BTreeMap<String, u64>,
     empty_secrets: u64,
+    held_definitions: u64,
 }
 
 impl Troubles {
@@ -55,6 +58,11 @@ impl Troubles {
     /// Whether a service (`namespace/name`) answers too late.
     pub(super) fn slows(&self, now: u64, service: &str) -> bool {
         self.slow.get(service).is_some_and(|end| now < *end)
+    }
+
+    /// Whether no definition is established.
+    pub(super) fn holds_definitions(&self, now: u64) -> bool {
+        now < self.held_definitions
     }
 
     /// Whether External Secrets writes empty values.
@@ -87,6 +95,7 @@ impl Kubernetes {
                 self.pulls.limit(registry, *pulls, until(ms));
             }
             KubernetesTrouble::EmptySecrets(ms) => self.troubles.empty_secrets = until(ms),
+            KubernetesTrouble::DefinitionsHeld(ms) => self.troubles.held_definitions = until(ms),
             KubernetesTrouble::Removed(object) => self.by_hand(turn, object, "DELETE", ""),
             KubernetesTrouble::Patched(object, patch) => self.by_hand(turn, object, "PATCH", patch),
         }

@@ -331,6 +331,32 @@ impl Talos {
         self.admit(turn);
     }
 
+    /// Puts a machine's member out of its etcd, if it is in one.
+    pub(super) fn put_out(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let own = self.machines.get(&vmid).and_then(|machine| machine.disk.etcd);
+        if let Some((number, _)) = own {
+            self.drop_member(turn, number, vmid);
+        }
+    }
+
+    /// Gives every shared address to the next machine that could hold it.
+    pub(super) fn move_vip(&mut self) {
+        let next: Vec<(u64, Option<u32>)> = self
+            .etcds
+            .iter()
+            .map(|(number, etcd)| {
+                let able: Vec<u32> = self.voters(etcd).map(|(vmid, _)| vmid).collect();
+                let after = able.iter().find(|vmid| Some(**vmid) > etcd.holder);
+                (*number, after.or(able.first()).copied())
+            })
+            .collect();
+        for (number, holder) in next {
+            if let Some(etcd) = self.etcds.get_mut(&number).filter(|etcd| etcd.holder.is_some()) {
+                etcd.holder = holder;
+            }
+        }
+    }
+
     /// The shared address, if this machine holds it.
     pub(super) fn held_vip(&self, vmid: u32) -> Option<Ipv4Addr> {
         self.etcds.values().find(|etcd| etcd.holder == Some(vmid))?;

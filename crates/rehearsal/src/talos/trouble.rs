@@ -43,6 +43,10 @@ pub enum TalosTrouble {
     Foreign(Ipv4Addr),
     /// That machine is gone.
     ForeignGone(Ipv4Addr),
+    /// Somebody puts its member out of etcd.
+    EtcdRemoved(u32),
+    /// The shared address goes over to another control plane.
+    VipMoves,
     /// Its data disk is not seen any more (or is again); the kubelet notices at its next start.
     DataDiskGone(u32, bool),
     /// Its disk takes no STATE partition (or does again): a config is accepted, and maintenance mode goes on.
@@ -106,6 +110,8 @@ impl Talos {
             TalosTrouble::ForeignGone(address) => {
                 self.machines.remove(&stranger_at(*address));
             }
+            TalosTrouble::EtcdRemoved(vmid) => self.put_out(turn, *vmid),
+            TalosTrouble::VipMoves => self.move_vip(),
             TalosTrouble::DataDiskGone(vmid, gone) => {
                 self.mark(*vmid, |troubles| troubles.data_disk_gone = *gone);
             }

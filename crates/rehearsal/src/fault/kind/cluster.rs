@@ -1,12 +1,32 @@
 //! What goes wrong in the cluster, and with Flux.
 
 use super::super::rule::Who;
+use super::super::value::Given;
 use super::{Kind, Make, Shape, Slot};
-use crate::trouble::{FluxTrouble, KubernetesTrouble as K, Trouble};
+use crate::trouble::{FluxTrouble, KubernetesTrouble as K, Named, Trouble};
 
 const WHO: &[Who] = &[Who::Kubernetes];
 /// Longer than any run.
 const LONG: u64 = 1_000_000_000;
+
+/// An object of the cluster.
+const OBJECT: &[Slot] = &[Slot::needed("OBJECT", Shape::Object)];
+
+fn named(given: &Given<'_>) -> Named {
+    let text = given.text(0).unwrap_or_default();
+    let parts: Vec<&str> = text.split('/').collect();
+    let (kind, namespace, name) = match parts[..] {
+        [kind, namespace, name] => (kind, namespace, name),
+        [kind, name] => (kind, "", name),
+        _ => ("", "", ""),
+    };
+    Named { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn suspended(given: &Given<'_>, suspended: bool) -> Vec<Trouble> {
+    let unit = Some(given.object_text()).filter(|unit| !unit.is_empty());
+    vec![FluxTrouble::Suspended { unit, suspended }.into()]
+}
 
 fn one(trouble: K) -> Vec<Trouble> {
     vec![trouble.into()]
@@ -64,6 +84,61 @@ pub(super) const KINDS: &[Kind] = &[
         example: "kubernetes: empty secrets for 4:00",
         says: "gets empty secrets",
         make: Make::Passing(|_| one(K::EmptySecrets(LONG)), |_| one(K::EmptySecrets(0))),
+    },
+    Kind {
+        name: "definitions held",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "No custom resource definition is established.",
+        example: "kubernetes: definitions held for 4:00",
+        says: "establishes no definition",
+        make: Make::Passing(|_| one(K::DefinitionsHeld(LONG)), |_| one(K::DefinitionsHeld(0))),
+    },
+    Kind {
+        name: "deleted",
+        who: WHO,
+        object: None,
+        arguments: OBJECT,
+        about: "Somebody deletes an object: KIND/NAMESPACE/NAME, or KIND/NAME.",
+        example: "kubernetes: deleted deployments/metallb-system/controller during flux",
+        says: "has lost {0}, which somebody deleted",
+        make: Make::Change(|given| one(K::Removed(named(given)))),
+    },
+    Kind {
+        name: "scaled",
+        who: WHO,
+        object: None,
+        arguments: &[OBJECT[0], Slot::needed("REPLICAS", Shape::Number)],
+        about: "Somebody scales a workload.",
+        example: "kubernetes: scaled deploy/metallb-system/controller 0 during flux",
+        says: "has {0} scaled to {1} by hand",
+        make: Make::Change(|given| {
+            let patch = format!("{{\"spec\":{{\"replicas\":{}}}}}", given.number(1));
+            one(K::Patched(named(given), patch))
+        }),
+    },
+    Kind {
+        name: "patched",
+        who: WHO,
+        object: None,
+        arguments: &[OBJECT[0], Slot::needed("JSON", Shape::Text)],
+        about: "Somebody edits an object: a merge patch in JSON, in quotes.",
+        example: "kubernetes: patched node/worker-01 {\"spec\":{\"unschedulable\":true}} during flux",
+        says: "has {0} edited by hand",
+        make: Make::Change(|given| {
+            one(K::Patched(named(given), given.text(1).unwrap_or_default()))
+        }),
+    },
+    Kind {
+        name: "suspended",
+        who: &[Who::Flux],
+        object: Some(Slot::optional("UNIT", Shape::Text)),
+        arguments: &[],
+        about: "Somebody suspends a Kustomization; without a name all of them, and their source.",
+        example: "flux apps: suspended during flux",
+        says: "is suspended",
+        make: Make::Passing(|given| suspended(given, true), |given| suspended(given, false)),
     },
     Kind {
         name: "deaf",

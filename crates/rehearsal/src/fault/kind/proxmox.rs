@@ -119,10 +119,10 @@ pub(super) const KINDS: &[Kind] = &[
         who: WHO,
         object: None,
         arguments: &[],
-        about: "All tokens are removed: from then on every call is a 401.",
+        about: "All tokens are removed, or have run out: every call is a 401.",
         example: "proxmox: token revoked from 0:20",
-        says: "has no tokens any more",
-        make: Make::Change(|_| one(P::TokenRevoked)),
+        says: "takes no token any more",
+        make: Make::Passing(|_| one(P::TokenRevoked), |_| one(P::TokenRestored)),
     },
     Kind {
         name: "privilege lost",
@@ -149,6 +149,26 @@ pub(super) const KINDS: &[Kind] = &[
             let (vmid, option, value) = (given.machine(), task(given), given.text(1));
             one(P::Edited { vmid, option, value })
         }),
+    },
+    Kind {
+        name: "stopped",
+        who: WHO,
+        object: GUEST,
+        arguments: &[],
+        about: "Somebody pulls a guest's plug by hand.",
+        example: "proxmox worker-01: stopped during nodes",
+        says: "was stopped by hand",
+        make: Make::Change(|given| one(P::Stopped { vmid: given.machine() })),
+    },
+    Kind {
+        name: "destroyed",
+        who: WHO,
+        object: GUEST,
+        arguments: &[],
+        about: "Somebody removes a guest with its disks by hand.",
+        example: "proxmox worker-02: destroyed during nodes",
+        says: "was destroyed by hand",
+        make: Make::Change(|given| one(P::Destroyed { vmid: given.machine() })),
     },
     Kind {
         name: "foreign vm",

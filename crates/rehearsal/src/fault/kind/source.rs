@@ -25,6 +25,12 @@ fn push(given: &Given<'_>, path: String, text: Option<String>) -> Vec<Trouble> {
     vec![GitTrouble::Push { url, branch, files: BTreeMap::from([(path, text)]) }.into()]
 }
 
+fn folder(given: &Given<'_>, broken: bool) -> Vec<Trouble> {
+    let (url, branch) = (given.names.repository.clone(), given.names.branch.clone());
+    let path = given.text(0).unwrap_or_default();
+    vec![GitTrouble::Folder { url, branch, path, broken }.into()]
+}
+
 pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "limited",
@@ -63,6 +69,26 @@ pub(super) const KINDS: &[Kind] = &[
             },
             |_| one(I::PageGone),
         ),
+    },
+    Kind {
+        name: "expired",
+        who: INFISICAL,
+        object: None,
+        arguments: &[],
+        about: "Client secrets and the tokens that came from them have run out.",
+        example: "infisical: expired from 0:15",
+        says: "takes no client secret any more: they have run out",
+        make: Make::Passing(|_| one(I::Expired), |_| one(I::Restored)),
+    },
+    Kind {
+        name: "revoked",
+        who: INFISICAL,
+        object: None,
+        arguments: &[],
+        about: "Somebody has revoked client secrets and the tokens that came from them.",
+        example: "infisical: revoked from 0:15 for 0:30",
+        says: "takes no client secret any more: they are revoked",
+        make: Make::Passing(|_| one(I::Revoked), |_| one(I::Restored)),
     },
     Kind {
         name: "read only",
@@ -119,6 +145,16 @@ pub(super) const KINDS: &[Kind] = &[
         example: "git: removed clusters/blue/apps.yaml",
         says: "has lost {0}",
         make: Make::Change(|given| push(given, given.text(0).unwrap_or_default(), None)),
+    },
+    Kind {
+        name: "broken",
+        who: GIT,
+        object: None,
+        arguments: &[Slot::needed("FOLDER", Shape::Text)],
+        about: "Somebody pushes a commit that breaks the YAML of a folder.",
+        example: "git: broken apps during flux",
+        says: "has broken YAML in {0}",
+        make: Make::Passing(|given| folder(given, true), |given| folder(given, false)),
     },
     Kind {
         name: "branch gone",

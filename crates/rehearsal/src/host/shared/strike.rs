@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{Shared, State};
 use crate::fault::{Blow, Due, Phase, Rule, Seen, Strike, WatchEnd};
@@ -114,6 +115,7 @@ impl Shared {
                 watches.expired = how == WatchEnd::Expired;
                 self.cluster.notify_waiters();
             }
+            Due::Clock(shift) => self.clock_shift.store(shift, Ordering::Relaxed),
         }
         Some(())
     }
