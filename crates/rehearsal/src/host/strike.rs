@@ -148,6 +148,9 @@ pub(super) fn reply(
     if blow == Some(&Blow::Twice) {
         shared.request(server, call.clone())?;
     }
+    if !shared.keeps_answers() {
+        return shared.request(server, call);
+    }
     let (reply, delay) = shared.request(server, call.clone())?;
     shared.keep(server, &call, &reply);
     Some((reply, delay))

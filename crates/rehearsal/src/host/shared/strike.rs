@@ -166,11 +166,15 @@ impl Shared {
         self.state().witness.watches
     }
 
-    /// Remembers the answer to a read, if somebody may want it again.
+    /// Whether somebody may want an answer again.
+    pub(in crate::host) fn keeps_answers(&self) -> bool {
+        self.state().armed.minds_answers()
+    }
+
+    /// Remembers the answer to a read.
     pub(in crate::host) fn keep(&self, server: Server, call: &HttpCall, reply: &HttpReply) {
         let mut state = self.state();
-        let whole = matches!(reply.body, HttpBody::Whole(_));
-        let wanted = call.method == "GET" && whole && state.armed.minds_answers();
+        let wanted = call.method == "GET" && matches!(reply.body, HttpBody::Whole(_));
         if wanted && state.witness.kept.len() < KEPT_MAX {
             state.witness.kept.insert(question(server, call), reply.clone());
         }
