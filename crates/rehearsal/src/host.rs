@@ -153,8 +153,9 @@ impl Host {
     /// # Errors
     /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
     pub fn served(folder: &Path, spec: &Spec, seed: u64, pace: Pace) -> Result<Self, HostError> {
-        let (store, datacenter) =
-            Store::open(folder, "rehearse serve", || Datacenter::new(Birth::of(spec, seed)))?;
+        let (store, datacenter) = Store::open(folder, "castle rehearse serve", || {
+            Datacenter::new(Birth::of(spec, seed))
+        })?;
         let time = VirtualTime::live(datacenter.now, datacenter.dawn, pace);
         Self::over(datacenter, Some(store), spec, time)
     }
