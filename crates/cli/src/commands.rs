@@ -53,8 +53,10 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Secrets(args) => secrets::run(&which, place, &args.act, everywhere, settings),
         Command::Judge(args) => judge::run(args, everywhere.json, settings),
         Command::Rehearse(args) => match &args.act {
-            Some(act) if !args.list_faults => rehearse(&which, act, everywhere, settings),
-            _ => Ok(faults::list(everywhere.json)),
+            _ if args.list_faults => Ok(faults::list(everywhere.json)),
+            Some(act) => rehearse(&which, act, everywhere, settings),
+            None => Err(Problem::usage("it is not said what is to be rehearsed")
+                .hint("`castle rehearse up`, or see `castle rehearse --help`")),
         },
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),

@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;

@@ -34,6 +34,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) method: &'a str,
     /// The path.
     pub(crate) path: &'a str,
+    /// Whether the same was read before, so that an old answer can be given.
+    pub(crate) again: bool,
 }
 
 /// What happens to the world now.
@@ -240,6 +242,7 @@ impl Loaded {
         match &rule.deed {
             // Whoever is asked, the world may change.
             Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) => rule.when.on.is_some(),
+            Deed::Answer(Blow::Stale) if !seen.again => false,
             Deed::Answer(Blow::Unreachable) => self.rule.reaches(seen),
             Deed::Answer(_) if rule.who == Who::Castle => true,
             Deed::Answer(_) => rule.who == seen.who && rule.reaches(seen),

@@ -119,20 +119,12 @@ impl<'a> Reader<'a> {
                 let mut error = RuleError::new(self.rule, span, message)
                     .among(&joined(count), possible().map(|kind| kind.name));
                 if error.nearest.is_none() {
-                    error.help = error.help.map(|help| self.elsewhere(&joined(count), help));
+                    error.help = error.help.map(|help| elsewhere(&joined(count), help));
                 }
                 (count, error)
             })
             .reduce(|best, other| if best.1.nearest.is_some() { best } else { other });
         Err(error.map_or_else(|| self.missing("what happens is missing"), |(_, error)| error))
-    }
-
-    /// Says who has a fault of this name, if not the one that was asked.
-    fn elsewhere(&self, name: &str, help: String) -> String {
-        match kinds().find(|kind| kind.name == name) {
-            Some(kind) => format!("it is written `{}`; {help}", kind.form()),
-            None => help,
-        }
     }
 
     fn object(
@@ -257,6 +249,14 @@ impl<'a> Reader<'a> {
     fn time(&self, word: &Word) -> Result<u64, RuleError> {
         time(&word.text)
             .ok_or_else(|| self.wrong(word, format!("`{}` is no time", word.text)).help(TIME_HELP))
+    }
+}
+
+/// Says who has a fault of this name, if not the one that was asked.
+fn elsewhere(name: &str, help: String) -> String {
+    match kinds().find(|kind| kind.name == name) {
+        Some(kind) => format!("it is written `{}`; {help}", kind.form()),
+        None => help,
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Phase {
     Api,
     /// All machines are nodes, and Ready.
     Nodes,
-    /// A GitRepository is there.
+    /// Flux was given a repository.
     Flux,
 }
 

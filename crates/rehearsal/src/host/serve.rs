@@ -161,7 +161,10 @@ async fn answer(
 ) -> Result<Response<Body>, io::Error> {
     let Whom { target, peer, cut } = whom;
     let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
-    let blow = shared.meet(&strike::seen(&target, &method, &path));
+    let query = request.uri().query().unwrap_or_default();
+    let mut seen = strike::seen(&target, &method, &path);
+    seen.again = shared.is_kept(&seen, query);
+    let blow = shared.meet(&seen);
     strike::before(&shared, blow.as_ref(), &cut).await?;
     let (server, host) = match &target {
         Target::Endpoint { server, host } => (*server, host.clone()),

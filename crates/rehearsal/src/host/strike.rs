@@ -55,14 +55,21 @@ pub(super) fn seen<'a>(target: &'a Target, method: &'a str, path: &'a str) -> Se
                 }
                 Server::Sources => Who::Downloads,
             };
-            Seen { who, host: host.into(), machine: None, method, path }
+            Seen { who, host: host.into(), machine: None, method, path, again: false }
         }
         Target::Machine { vmid, listen, address, .. } => {
             let who = match listen {
                 Listen::KubeApi { .. } => Who::Kubernetes,
                 _ => Who::Talos,
             };
-            Seen { who, host: address.to_string().into(), machine: Some(*vmid), method, path }
+            Seen {
+                who,
+                host: address.to_string().into(),
+                machine: Some(*vmid),
+                method,
+                path,
+                again: false,
+            }
         }
     }
 }
@@ -70,7 +77,14 @@ pub(super) fn seen<'a>(target: &'a Target, method: &'a str, path: &'a str) -> Se
 /// Whether a connection can be opened.
 pub(super) fn dial(shared: &Shared, found: &Found, host: &str) -> Option<Blow> {
     // Where nobody is, only the address can be meant.
-    let nobody = Seen { who: Who::Network, host: host.into(), machine: None, method: "", path: "" };
+    let nobody = Seen {
+        who: Who::Network,
+        host: host.into(),
+        machine: None,
+        method: "",
+        path: "",
+        again: false,
+    };
     let seen = match found {
         Found::Target(target) => seen(target, "", ""),
         _ => nobody,
@@ -138,7 +152,7 @@ pub(super) fn reply(
             }
             Some(reply)
         }
-        Some(Blow::Stale) if call.method == "GET" => shared.kept(server, &call),
+        Some(Blow::Stale) => shared.kept(&call),
         _ => None,
     };
     if let Some(reply) = struck {
@@ -148,8 +162,11 @@ pub(super) fn reply(
     if blow == Some(&Blow::Twice) {
         shared.request(server, call.clone())?;
     }
+    if !shared.keeps_answers() {
+        return shared.request(server, call);
+    }
     let (reply, delay) = shared.request(server, call.clone())?;
-    shared.keep(server, &call, &reply);
+    shared.keep(&call, &reply);
     Some((reply, delay))
 }
 

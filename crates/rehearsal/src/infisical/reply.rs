@@ -149,7 +149,7 @@ impl Refusal {
 pub(crate) fn refusal(call: &HttpCall, now: u64, status: u16) -> HttpReply {
     let refused = match status {
         400 => Refusal::bad_request("Bad Request"),
-        401 => Refusal::unauthorized("Token missing"),
+        401 => Refusal::unauthorized("Failed to authorize: token has been revoked"),
         403 => Refusal::token("Your token has expired. Please re-authenticate."),
         404 => Refusal::not_found("Secret not found"),
         429 => {

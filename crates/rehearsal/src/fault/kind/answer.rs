@@ -101,7 +101,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: TARGET,
         arguments: &[],
         about: "A read is answered as the same read was answered before.",
-        example: "proxmox: answers stale on GET /cluster/resources the 2nd",
+        example: "proxmox: answers stale on GET /status twice",
         says: "gives an old answer to",
         make: Make::Answer(|_| Blow::Stale),
     },

@@ -136,7 +136,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: Some(Slot::optional("UNIT", Shape::Text)),
         arguments: &[],
         about: "Somebody suspends a Kustomization; without a name all of them, and their source.",
-        example: "flux apps: suspended during flux",
+        example: "flux: suspended during flux",
         says: "is suspended",
         make: Make::Passing(|given| suspended(given, true), |given| suspended(given, false)),
     },

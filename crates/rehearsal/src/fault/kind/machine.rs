@@ -127,7 +127,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: MACHINE,
         arguments: &[],
         about: "Somebody else calls bootstrap on a machine.",
-        example: "talos cp-02: usurped during machines",
+        example: "talos cp-02: usurped on POST /Bootstrap",
         says: "was bootstrapped by somebody else",
         make: Make::Change(|given| one(T::Usurped(given.machine()))),
     },

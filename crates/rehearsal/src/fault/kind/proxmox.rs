@@ -130,7 +130,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: None,
         arguments: &[Slot::needed("PATH", Shape::Text), Slot::needed("PRIVILEGE", Shape::Text)],
         about: "A privilege at a path is taken away: what needs it is a 403.",
-        example: "proxmox: privilege lost / VM.PowerMgmt",
+        example: "proxmox: privilege lost /vms VM.PowerMgmt",
         says: "has taken {1} away at {0}",
         make: Make::Change(|given| {
             let (path, privilege) = (task(given), given.text(1).unwrap_or_default());

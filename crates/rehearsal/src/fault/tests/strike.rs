@@ -12,7 +12,7 @@ fn armed(rules: &[&str]) -> Armed {
 }
 
 fn call<'a>(who: Who, method: &'a str, path: &'a str) -> Seen<'a> {
-    Seen { who, host: "pve.lan".into(), machine: None, method, path }
+    Seen { who, host: "pve.lan".into(), machine: None, method, path, again: false }
 }
 
 fn dead(vmid: u32) -> Due {
@@ -103,6 +103,16 @@ fn connections_are_refused_by_server_and_by_address() {
     let third = Seen { host: "192.168.1.213".into(), ..call(Who::Network, "", "") };
     assert_eq!(armed.dial(2_000, None, &third), Some(Blow::Unreachable));
     assert_eq!(armed.dial(2_000, None, &third), None);
+}
+
+#[test]
+fn an_old_answer_needs_one() {
+    let mut armed = armed(&["proxmox: answers stale once"]);
+    let first = call(Who::Proxmox, "GET", "/status");
+    assert_eq!(armed.meet(2_000, None, &first).0, None);
+    assert_eq!(armed.strikes(), []);
+    let second = Seen { again: true, ..first };
+    assert_eq!(armed.meet(2_000, None, &second).0, Some(Blow::Stale));
 }
 
 #[test]

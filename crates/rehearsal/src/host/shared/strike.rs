@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::{Shared, State};
 use crate::fault::{Blow, Due, Phase, Rule, Seen, Strike, WatchEnd};
 use crate::trace::Request;
-use crate::turn::{HttpBody, HttpCall, HttpReply, Server};
+use crate::turn::{HttpBody, HttpCall, HttpReply};
 use crate::world::Input;
 
 /// Hears of each strike at once. It is called while the world is locked: it must not ask it anything.
@@ -166,19 +166,31 @@ impl Shared {
         self.state().witness.watches
     }
 
-    /// Remembers the answer to a read, if somebody may want it again.
-    pub(in crate::host) fn keep(&self, server: Server, call: &HttpCall, reply: &HttpReply) {
+    /// Whether somebody may want an answer again.
+    pub(in crate::host) fn keeps_answers(&self) -> bool {
+        self.state().armed.minds_answers()
+    }
+
+    /// Remembers the answer to a read.
+    pub(in crate::host) fn keep(&self, call: &HttpCall, reply: &HttpReply) {
         let mut state = self.state();
-        let whole = matches!(reply.body, HttpBody::Whole(_));
-        let wanted = call.method == "GET" && whole && state.armed.minds_answers();
+        let wanted = call.method == "GET" && matches!(reply.body, HttpBody::Whole(_));
         if wanted && state.witness.kept.len() < KEPT_MAX {
-            state.witness.kept.insert(question(server, call), reply.clone());
+            state.witness.kept.insert(question(&call.host, &call.path, &call.query), reply.clone());
         }
     }
 
     /// What the same read was answered before.
-    pub(in crate::host) fn kept(&self, server: Server, call: &HttpCall) -> Option<HttpReply> {
-        self.state().witness.kept.get(&question(server, call)).cloned()
+    pub(in crate::host) fn kept(&self, call: &HttpCall) -> Option<HttpReply> {
+        self.state().witness.kept.get(&question(&call.host, &call.path, &call.query)).cloned()
+    }
+
+    /// Whether the same was read before, and its answer kept.
+    pub(in crate::host) fn is_kept(&self, seen: &Seen<'_>, query: &str) -> bool {
+        let kept = &self.state().witness.kept;
+        seen.method == "GET"
+            && !kept.is_empty()
+            && kept.contains_key(&question(&seen.host, seen.path, query))
     }
 
     /// Notes a call that was answered without the world.
@@ -242,6 +254,6 @@ fn tell(state: &mut State, at: u64) {
     witness.told = armed.strikes().len();
 }
 
-fn question(server: Server, call: &HttpCall) -> String {
-    format!("{} {}{}?{}", server.name(), call.host, call.path, call.query)
+fn question(host: &str, path: &str, query: &str) -> String {
+    format!("{host}{path}?{query}")
 }
