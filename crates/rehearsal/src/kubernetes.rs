@@ -30,6 +30,7 @@ mod refuse;
 mod route;
 mod secrets;
 mod security;
+mod seen;
 mod serve;
 mod shape;
 mod shown;
@@ -48,12 +49,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use flux::FluxTrouble;
-pub use trouble::KubernetesTrouble;
+pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
 use self::pulls::Pulls;
 use self::refuse::No;
+pub(crate) use self::refuse::refusal;
 use self::store::{Store, parts};
 use self::trouble::Troubles;
 use crate::durations::Process;
@@ -264,6 +266,12 @@ impl Kubernetes {
         }
     }
 
+    /// Whether Flux was given a repository.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.store.all("source.toolkit.fluxcd.io", "gitrepositories").next().is_some()
+    }
+
     /// The names of the nodes, with whether each is Ready.
     pub fn node_names(&self) -> impl Iterator<Item = (&str, bool)> {
         self.store
@@ -295,6 +303,11 @@ impl Kubernetes {
     /// A controller looks at an object whose time has come.
     fn reconcile(&mut self, turn: &mut Turn<'_>, key: &str, neighbours: &dyn Neighbours) {
         match (parts(key).0, parts(key).1) {
+            ("apiextensions.k8s.io", "customresourcedefinitions")
+                if self.troubles.holds_definitions(turn.now) =>
+            {
+                self.touched(turn, key);
+            }
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.establish(key),
             ("apps", "deployments" | "daemonsets" | "statefulsets") => self.roll_out(turn, key),
             ("", "services") => self.connect(turn, key),

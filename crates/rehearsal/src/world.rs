@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
 const CONTROLLER_RETRY: u64 = 5_000;
@@ -246,7 +246,7 @@ impl Datacenter {
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Flux(trouble)) => {
-                self.kubernetes.flux_suffers(trouble);
+                self.kubernetes.flux_suffers(&mut turn, trouble);
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Sources(trouble)) => {
@@ -254,7 +254,9 @@ impl Datacenter {
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Kubernetes(trouble)) => {
-                self.kubernetes.suffer(&turn, trouble);
+                if !(paralysed && trouble.writes()) {
+                    self.kubernetes.suffer(&mut turn, trouble);
+                }
                 (Applied::Done, true, false, false)
             }
             Input::Rest => (Applied::Done, true, false, false),

@@ -19,7 +19,8 @@ use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
-use super::shared::{CallDoor, Shared};
+use super::shared::{CallDoor, Shared, WatchMark};
+use super::strike::{self, Cut};
 use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
@@ -52,9 +53,11 @@ pub(super) async fn connection(
             (Some(*listen), identity.map(|identity| identity.generation))
         }
     };
-    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), stream));
+    let cut = Cut::default();
+    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), cut.clone(), stream));
     tokio::select! {
         biased;
+        () = cut.made() => return,
         () = broken(&shared, &target, listen, generation) => {}
         () = &mut served => return,
     }
@@ -98,6 +101,7 @@ async fn mute(mut stream: impl AsyncRead + Unpin) {
 async fn serve(
     shared: Arc<Shared>,
     target: Target,
+    cut: Cut,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
 ) {
     let identity = match &target {
@@ -118,8 +122,10 @@ async fn serve(
     let peer = session.peer_certificates().and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(shared.clone());
-    let service =
-        service_fn(move |request| answer(shared.clone(), target.clone(), peer.clone(), request));
+    let service = service_fn(move |request| {
+        let whom = Whom { target: target.clone(), peer: peer.clone(), cut: cut.clone() };
+        answer(shared.clone(), whom, request)
+    });
     let io = TokioIo::new(tls);
     // How a connection ends is the client's to tell.
     if h2 {
@@ -141,19 +147,41 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
     }
 }
 
-async fn answer(
-    shared: Arc<Shared>,
+/// Whom a request reached, and from whom it came.
+struct Whom {
     target: Target,
     peer: Option<Peer>,
+    cut: Cut,
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    whom: Whom,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, io::Error> {
-    let (server, host) = match target {
-        Target::Endpoint { server, host } => (server, host),
+    let Whom { target, peer, cut } = whom;
+    let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
+    let query = request.uri().query().unwrap_or_default();
+    let mut seen = strike::seen(&target, &method, &path);
+    seen.again = shared.is_kept(&seen, query);
+    let blow = shared.meet(&seen);
+    strike::before(&shared, blow.as_ref(), &cut).await?;
+    let (server, host) = match &target {
+        Target::Endpoint { server, host } => (*server, host.clone()),
         Target::Machine { listen: Listen::KubeApi { .. }, address, .. } => {
             (Server::Kubernetes, address.to_string())
         }
         Target::Machine { vmid, listen, .. } => {
-            return Ok(machine(shared, vmid, listen, peer, request).await);
+            let (vmid, listen) = (*vmid, *listen);
+            let response = match strike::machine_answer(blow.as_ref()) {
+                Some(response) => {
+                    shared.note_struck(&format!("talos/{vmid}"), (&method, &path), 200);
+                    response
+                }
+                None => machine(shared.clone(), vmid, listen, peer, request).await,
+            };
+            strike::after(&shared, blow.as_ref(), &cut).await?;
+            return Ok(response);
         }
     };
     let Some(call) = read(host, peer, request).await else {
@@ -162,10 +190,12 @@ async fn answer(
         return Ok(refused);
     };
     // No answer: the world has ended, and the connection with it.
-    let (reply, delay) =
-        shared.request(server, call).ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    let (reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
+        .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
-    response(shared, reply)
+    let response = response(shared.clone(), reply)?;
+    Ok(strike::dripped(shared, blow.as_ref(), response))
 }
 
 async fn machine(
@@ -241,19 +271,41 @@ fn broken_off(
     }))
 }
 
+/// A watch that is being told.
+struct Told {
+    shared: Arc<Shared>,
+    cursor: WatchCursor,
+    /// When it began, counted in ends of all watches.
+    mark: WatchMark,
+}
+
 /// The lines of a watch, as the world brings them.
 fn watch(
     shared: Arc<Shared>,
     cursor: WatchCursor,
 ) -> StreamBody<impl futures::Stream<Item = Result<Frame<Bytes>, io::Error>>> {
-    StreamBody::new(stream::unfold((shared, cursor), |(shared, mut cursor)| async move {
+    let mark = shared.watch_mark();
+    StreamBody::new(stream::unfold(Told { shared, cursor, mark }, |mut told| async move {
         loop {
+            let Told { shared, cursor, mark } = &mut told;
             let changed = shared.cluster_changed();
-            let lines = shared.read(|world| world.kubernetes.watch_lines(&mut cursor))?;
-            if !lines.is_empty() {
-                return Some((Ok(Frame::data(Bytes::from(lines.concat()))), (shared, cursor)));
+            match shared.watch_mark().ends(*mark) {
+                Some(false) => return None,
+                Some(true) => shared.read(|world| world.kubernetes.expire(cursor)),
+                None => {}
             }
-            changed.await;
+            let lines = shared.read(|world| world.kubernetes.watch_lines(cursor))?;
+            if lines.is_empty() {
+                changed.await;
+                continue;
+            }
+            let (late, twice) = shared.meet_events();
+            if late > 0 {
+                pause(shared.time.real(Duration::from_millis(late))).await;
+            }
+            let lines =
+                if twice { [lines.concat(), lines.concat()].concat() } else { lines.concat() };
+            return Some((Ok(Frame::data(Bytes::from(lines))), told));
         }
     }))
 }

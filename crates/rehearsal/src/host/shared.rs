@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,11 +13,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::supply::VirtualTime;
 use super::tls::Certificates;
 use crate::birth::dice_for;
+use crate::fault::Armed;
 use crate::store::{Store, StoreError};
 use crate::talos;
 use crate::trace::{Request, Trace};
 use crate::turn::{Dice, Door, HttpCall, HttpReply, Server};
 use crate::world::{Answer, Datacenter, Input, Output};
+
+mod strike;
+
+pub(super) use strike::WatchMark;
+use strike::Witness;
 
 /// How long servers take to answer, in milliseconds: shortest, usual, longest. In one building it is quick.
 const NEAR: (u64, u64, u64) = (2, 4, 8);
@@ -36,6 +42,9 @@ pub(super) struct Shared {
     machines: Arc<Notify>,
     cluster: Arc<Notify>,
     failed: Arc<Notify>,
+    killed: Arc<Notify>,
+    /// By how many milliseconds the program's clock is ahead of the world's.
+    pub(super) clock_shift: Arc<AtomicI64>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -44,6 +53,9 @@ struct State {
     store: Option<Store>,
     trace: Trace,
     latency: Dice,
+    /// What is to break.
+    armed: Armed,
+    witness: Witness,
     /// Why the world is not spoken for any more.
     ended: Option<Ended>,
 }
@@ -68,12 +80,16 @@ impl Shared {
             machines: Arc::default(),
             cluster: Arc::default(),
             failed: Arc::default(),
+            killed: Arc::default(),
+            clock_shift: Arc::default(),
             tasks: Mutex::default(),
             state: Mutex::new(State {
                 datacenter,
                 store,
                 trace: Trace::default(),
                 latency,
+                armed: Armed::default(),
+                witness: Witness::default(),
                 ended: None,
             }),
         }
@@ -140,11 +156,22 @@ impl Shared {
     fn apply(&self, state: &mut State, input: &Input) -> Option<Output> {
         let at = self.time.now();
         // Whatever was due before now has happened, whether or not a driver runs.
-        while state.datacenter.queue.first_due().is_some_and(|due| due < at) {
-            let output = self.apply_at(state, at, &Input::Fire)?;
-            self.notify(Some(&output));
+        loop {
+            let effect = state.datacenter.queue.first_due().filter(|due| *due < at);
+            let rule = state.armed.first_due().filter(|due| *due <= at);
+            if rule.is_some_and(|rule| effect.is_none_or(|effect| rule <= effect)) {
+                self.strike(state, rule.unwrap_or(at))?;
+            } else if effect.is_some() {
+                let output = self.apply_at(state, at, &Input::Fire)?;
+                self.notify(Some(&output));
+                self.strike_by_phase(state, at)?;
+            } else {
+                break;
+            }
         }
-        self.apply_at(state, at, input)
+        let output = self.apply_at(state, at, input)?;
+        self.strike_by_phase(state, at)?;
+        Some(output)
     }
 
     fn apply_at(&self, state: &mut State, now: u64, input: &Input) -> Option<Output> {
@@ -336,7 +363,7 @@ impl Door for CallDoor {
 pub(super) async fn drive(shared: Arc<Shared>) {
     loop {
         let changed = shared.changed();
-        let Some(due) = shared.read(|datacenter| datacenter.queue.first_due()) else {
+        let Some(due) = shared.first_due() else {
             changed.await;
             continue;
         };
@@ -359,12 +386,16 @@ impl Shared {
     fn input_due(&self) -> Option<()> {
         let now = self.time.now();
         let mut state = self.state();
-        if state.datacenter.queue.first_due().is_none_or(|due| due > now) {
+        let effect = state.datacenter.queue.first_due().filter(|due| *due <= now);
+        let rule = state.armed.first_due().filter(|due| *due <= now);
+        if rule.is_some_and(|rule| effect.is_none_or(|effect| rule <= effect)) {
+            return self.strike(&mut state, rule.unwrap_or(now));
+        }
+        if effect.is_none() {
             return Some(());
         }
         let output = self.apply_at(&mut state, now, &Input::Fire)?;
-        drop(state);
         self.notify(Some(&output));
-        Some(())
+        self.strike_by_phase(&mut state, now)
     }
 }

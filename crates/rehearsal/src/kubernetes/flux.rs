@@ -30,6 +30,13 @@ pub enum FluxTrouble {
         /// Its name, in the namespace `flux-system`.
         unit: String,
     },
+    /// Somebody suspends a Kustomization (or lets it go on): without a name all of them, and their source.
+    Suspended {
+        /// Its name, in the namespace `flux-system`.
+        unit: Option<String>,
+        /// Whether it is so from now on.
+        suspended: bool,
+    },
 }
 
 /// Why a Kustomization is not applied: the reason and the message of its condition.
@@ -93,9 +100,23 @@ impl Kubernetes {
     }
 
     /// Lets something go wrong with Flux.
-    pub fn flux_suffers(&mut self, trouble: &FluxTrouble) {
-        let FluxTrouble::Miss { unit } = trouble;
-        self.deaf.insert(unit.clone());
+    pub fn flux_suffers(&mut self, turn: &mut Turn<'_>, trouble: &FluxTrouble) {
+        match trouble {
+            FluxTrouble::Miss { unit } => _ = self.deaf.insert(unit.clone()),
+            FluxTrouble::Suspended { unit, suspended } => {
+                let mut places = self.store.keys("kustomize.toolkit.fluxcd.io", "kustomizations");
+                match unit {
+                    Some(unit) => places.retain(|place| parts(place).3 == unit),
+                    None => places
+                        .extend(self.store.keys("source.toolkit.fluxcd.io", "gitrepositories")),
+                }
+                for place in places {
+                    self.now = turn.now;
+                    self.store.change(&place, |object| suspend(object, *suspended));
+                    self.touched(turn, &place);
+                }
+            }
+        }
     }
 
     /// The helm controller: a release is installed after a while. What a chart holds is not emulated.
@@ -253,6 +274,21 @@ impl Kubernetes {
                 .map(Value::from)
         });
         every(&argument.unwrap_or(Value::Null), 30_000)
+    }
+}
+
+/// Sets or clears `spec.suspend`, as the flux command does.
+fn suspend(object: &mut Value, suspended: bool) {
+    if object["spec"]["suspend"].as_bool().unwrap_or(false) == suspended {
+        return;
+    }
+    if suspended {
+        object["spec"]["suspend"] = true.into();
+    } else if let Some(spec) = object["spec"].as_object_mut() {
+        spec.shift_remove("suspend");
+    }
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+        object["metadata"]["generation"] = (generation + 1).into();
     }
 }
 
