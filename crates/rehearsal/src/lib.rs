@@ -11,6 +11,7 @@ pub mod birth;
 pub mod bound;
 pub mod brake;
 pub mod durations;
+pub mod fidelity;
 pub mod host;
 pub mod infisical;
 pub mod inventory;
