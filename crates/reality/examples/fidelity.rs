@@ -30,6 +30,7 @@ A line of this page is a line of a list that a test goes through or a server goe
 
 /// The files of the contract suite, by subject.
 const CONTRACT: &[(&str, &str)] = &[
+    ("access and size", include_str!("../tests/real/contract/access.rs")),
     ("apply", include_str!("../tests/real/contract/apply.rs")),
     ("kinds", include_str!("../tests/real/contract/kinds.rs")),
     ("lists and watches", include_str!("../tests/real/contract/lists.rs")),

@@ -39,20 +39,25 @@ impl Clock for Behind {
     }
 }
 
-/// Somebody whom the cluster's authority names, and who is in no group.
-fn somebody(ours: &KubeAccess, bundle: &Bundle) -> KubeAccess {
+/// A certificate of somebody whom a cluster's authority names, and his key.
+pub(crate) struct Named {
+    pub(crate) certificate: String,
+    pub(crate) key: Secret,
+}
+
+/// Somebody whom the cluster's authority names.
+pub(crate) fn named(bundle: &Bundle, name: &str, group: Option<&str>) -> Named {
     let key = KeyPair::try_from(&private_key(&bundle.kubernetes.key).unwrap()).unwrap();
     let issuer = Issuer::from_ca_cert_pem(&bundle.kubernetes.certificate, key).unwrap();
     let own = KeyPair::generate().unwrap();
     let mut wanted = CertificateParams::default();
-    wanted.distinguished_name.push(DnType::CommonName, "somebody");
+    wanted.distinguished_name.push(DnType::CommonName, name);
+    if let Some(group) = group {
+        wanted.distinguished_name.push(DnType::OrganizationName, group);
+    }
     wanted.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
     let certificate = wanted.signed_by(&own, &issuer).unwrap();
-    KubeAccess {
-        certificate: certificate.pem(),
-        key: Secret::new(own.serialize_pem()),
-        ..ours.clone()
-    }
+    Named { certificate: certificate.pem(), key: Secret::new(own.serialize_pem()) }
 }
 
 /// A kubeconfig in which a user has something else than a certificate.
@@ -96,6 +101,9 @@ async fn a_curious_person_looks_and_changes_by_kubectl() {
     let other = Bundle::generate(&SystemEntropy, &SystemClock).unwrap();
     let other = KubeAccess::issue(spec, &other, &SystemEntropy, &SystemClock).unwrap();
     let ended = KubeAccess::issue(spec, &bundle, &SystemEntropy, &Behind).unwrap();
+    let somebody = named(&bundle, "somebody", None);
+    let somebody =
+        KubeAccess { certificate: somebody.certificate, key: somebody.key, ..ours.clone() };
     let text = |access: &KubeAccess| access.kubeconfig(spec).expose().to_owned();
     let configs = [
         ("", text(&ours)),
@@ -106,7 +114,7 @@ async fn a_curious_person_looks_and_changes_by_kubectl() {
             text(&KubeAccess { authority: ours.authority.clone(), ..other.clone() }),
         ),
         ("with a certificate that has ended", text(&ended)),
-        ("with a certificate of no group", text(&somebody(&ours, &bundle))),
+        ("with a certificate of no group", text(&somebody)),
         (
             "trusting another authority",
             text(&KubeAccess { authority: other.authority.clone(), ..ours.clone() }),

@@ -42,9 +42,23 @@ impl Kubernetes {
                 return Err(No::new(405, "MethodNotAllowed", text));
             }
         };
-        let replicas = wanted["spec"]["replicas"].as_u64();
-        let replicas = replicas
-            .ok_or_else(|| No::bad("the size of an object is `spec.replicas`, a number"))?;
+        let live = self.store.get(&place).ok_or_else(|| No::not_found(resource, name))?;
+        let replaced = call.method == "PUT";
+        if replaced && wanted["metadata"]["name"] != name {
+            return Err(No::bad(format!(
+                "the name of the object ({}) does not match the name on the URL ({name})",
+                wanted["metadata"]["name"].as_str().unwrap_or_default()
+            )));
+        }
+        // Who replaces it and names no number wants none; who patches it leaves the number.
+        let kept = if replaced { 0 } else { live["spec"]["replicas"].as_i64().unwrap_or(1) };
+        let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(kept);
+        if replicas < 0 {
+            let text = format!(
+                "Scale.autoscaling \"{name}\" is invalid: spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0"
+            );
+            return Err(No::new(422, "Invalid", text));
+        }
         let mut inner = call.clone();
         inner.method = "PATCH".to_owned();
         inner.body = json!({"spec": {"replicas": replicas}}).to_string().into_bytes();
@@ -74,9 +88,10 @@ fn scale(object: &Value) -> Value {
         .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
         .collect();
     selector.sort();
+    let wanted = object["spec"]["replicas"].as_u64().unwrap_or(1);
     json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": object["spec"]["replicas"]},
+        "spec": if wanted == 0 { json!({}) } else { json!({"replicas": wanted}) },
         "status": {
             "replicas": object["status"]["replicas"].as_u64().unwrap_or(0),
             "selector": selector.join(","),

@@ -94,16 +94,21 @@ fn a_workload_has_a_size_of_its_own() {
     assert!(reply.mutated);
     assert_eq!(rig.get(web)["spec"]["replicas"], 3);
     let (status, _) = rig.call("PUT", &format!("{web}/scale"), &json!({"spec": {}}));
-    assert_eq!(status, 400);
+    assert_eq!(status, 400, "it must have its name");
+    let none = json!({"metadata": {"name": "web"}, "spec": {}});
+    assert_eq!(rig.call("PUT", &format!("{web}/scale"), &none).0, 200);
+    assert_eq!(rig.get(web)["spec"]["replicas"], 0);
     assert_eq!(rig.call("GET", "/api/v1/nodes/x/scale", &Value::Null).0, 404);
 }
 
 #[test]
 fn what_needs_a_kubelet_is_refused_by_name() {
     let mut rig = Rig::born();
-    let pods = "/api/v1/namespaces/kube-system/pods";
-    let first = rig.get(pods)["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
-    let (status, answer) = rig.call("GET", &format!("{pods}/{first}/log"), &Value::Null);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "a:1"}]}});
+    assert_eq!(rig.call("POST", pods, &pod).0, 201);
+    let (status, answer) = rig.call("GET", &format!("{pods}/web/log"), &Value::Null);
     assert_eq!((status, &answer["reason"]), (501, &json!("NotImplemented")));
     assert!(answer["message"].as_str().unwrap().contains("no containers run in a rehearsal"));
     assert_eq!(rig.call("GET", &format!("{pods}/nobody/log"), &Value::Null).0, 404);
