@@ -36,6 +36,7 @@ mod serve;
 mod shape;
 mod shown;
 mod store;
+mod table;
 mod trouble;
 mod typed;
 mod watch;
@@ -128,6 +129,8 @@ pub struct Kubernetes {
     era: u64,
     /// Virtual milliseconds at the last turn.
     now: u64,
+    /// By how much the world's birth is later than the usual one.
+    dawn: u64,
     store: Store,
     nodes: BTreeMap<String, NodeFacts>,
     /// Services (`namespace/name`) behind which a webhook's process listens.
@@ -158,6 +161,7 @@ impl Kubernetes {
                     cluster: Some(cluster.clone()),
                     era: self.era + 1,
                     now: turn.now,
+                    dawn: self.dawn,
                     deaf: std::mem::take(&mut self.deaf),
                     pulls: std::mem::take(&mut self.pulls),
                     troubles: std::mem::take(&mut self.troubles),
@@ -170,6 +174,7 @@ impl Kubernetes {
                 *self = Self {
                     era: self.era + 1,
                     now: turn.now,
+                    dawn: self.dawn,
                     pulls: std::mem::take(&mut self.pulls),
                     troubles: std::mem::take(&mut self.troubles),
                     ..Self::default()
@@ -343,9 +348,14 @@ impl Kubernetes {
         turn.after_draw(what, subject, Effect { era: self.era, work });
     }
 
+    /// The world lives in other days from now on.
+    pub(crate) fn dawns(&mut self, dawn: u64) {
+        self.dawn = dawn;
+    }
+
     /// The time of the last turn as Kubernetes writes it.
     fn stamp(&self) -> String {
-        let text = Moment(EPOCH + self.now).to_string();
+        let text = Moment(EPOCH + self.dawn + self.now).to_string();
         format!("{}Z", &text[..19])
     }
 
