@@ -27,7 +27,9 @@ mod patch;
 mod pods;
 mod pulls;
 mod refuse;
+mod review;
 mod route;
+mod scale;
 mod secrets;
 mod security;
 mod seen;
@@ -49,6 +51,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use flux::FluxTrouble;
+pub(crate) use kinds::known_kinds;
 pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
@@ -223,14 +226,8 @@ impl Kubernetes {
             let message = "the server is currently unable to handle the request";
             return No::new(503, "ServiceUnavailable", message).reply();
         }
-        if !peer.organizations.iter().any(|o| o == "system:masters") {
-            let message = format!(
-                "User \"{}\" cannot {} path \"{}\"",
-                peer.common_name,
-                call.method.to_lowercase(),
-                call.path
-            );
-            return No::new(403, "Forbidden", format!("forbidden: {message}")).reply();
+        if let Some(no) = review::forbidden(peer, call) {
+            return no.reply();
         }
         self.serve(turn, call).unwrap_or_else(|no| no.reply())
     }

@@ -12,6 +12,7 @@ pub mod bound;
 pub mod brake;
 pub mod durations;
 pub mod fault;
+pub mod fidelity;
 pub mod host;
 pub mod infisical;
 pub mod inventory;

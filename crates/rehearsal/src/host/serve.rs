@@ -14,6 +14,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -119,7 +120,14 @@ async fn serve(
     };
     let Ok(tls) = TlsAcceptor::from(config).accept(stream).await else { return };
     let (_, session) = tls.get_ref();
-    let peer = session.peer_certificates().and_then(|chain| peer(chain.first()?));
+    let known = |chain: &[CertificateDer<'_>]| match (&target, &identity) {
+        (Target::Machine { listen: Listen::KubeApi { .. }, .. }, Some(identity)) => {
+            shared.certificates.believes(identity, chain, shared.time)
+        }
+        _ => true,
+    };
+    let shown = session.peer_certificates().filter(|chain| known(chain));
+    let peer = shown.and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(shared.clone());
     let service = service_fn(move |request| {
@@ -189,11 +197,17 @@ async fn answer(
         *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
         return Ok(refused);
     };
+    let bodiless = call.method == "HEAD";
     // No answer: the world has ended, and the connection with it.
-    let (reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
+    let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
         .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
     strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
+    if bodiless && let HttpBody::Whole(body) = &reply.body {
+        // HTTP/2 takes a body where none may be as a breach.
+        reply.headers.push(("content-length".to_owned(), body.len().to_string()));
+        reply.body = HttpBody::Whole(Bytes::new());
+    }
     let response = response(shared.clone(), reply)?;
     Ok(strike::dripped(shared, blow.as_ref(), response))
 }
