@@ -1,0 +1,492 @@
+//! The published way to raise the same castle: the order of `create.sh` with its own waits, modelled step for step.
+//!
+//! A model, not a run: it takes the lengths of time that the datacenter drew for castle's bring-up of the same seed, adds
+//! those that only this way has (full clones, the installer, Terragrunt), and lays them out as the published script
+//! does: six units one after the other, the last two together, each wait with its interval. [`Levers`] take one habit
+//! away at a time, so that what each is worth can be told on the same draws.
+
+use std::collections::BTreeMap;
+
+use crate::calibration;
+use crate::durations::{Draw, Process};
+use crate::turn::Dice;
+
+/// What is done otherwise than published; with none it is the published way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Levers {
+    /// One program, not a tool that starts tools for every unit.
+    pub no_tax: bool,
+    /// What becomes true is watched, not asked for at intervals.
+    pub watching: bool,
+    /// Flux looks every 5 s whether needs are ready, not every 30 s.
+    pub requeue: bool,
+    /// Disks are imported from one image, not cloned in full.
+    pub linked: bool,
+    /// The disk image boots with its config, and nothing is installed.
+    pub disk_image: bool,
+    /// A step waits for what it needs, not for the unit before.
+    pub edges: bool,
+    /// Kubelets pull several images at once.
+    pub pulls: bool,
+}
+
+/// The levers by name, in the order in which they are added up.
+pub const LEVERS: &[(&str, fn(&mut Levers))] = &[
+    ("no Terragrunt and OpenTofu per unit", |levers| levers.no_tax = true),
+    ("watching instead of polling", |levers| levers.watching = true),
+    ("requeue of Flux 5 s instead of 30 s", |levers| levers.requeue = true),
+    ("linked import instead of full clone", |levers| levers.linked = true),
+    ("disk image instead of install", |levers| levers.disk_image = true),
+    ("true edges instead of barriers", |levers| levers.edges = true),
+    ("parallel pulls", |levers| levers.pulls = true),
+];
+
+/// One step of the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// What it is.
+    pub name: &'static str,
+    /// Where it is published: the document and its line.
+    pub from: &'static str,
+    /// When it is over, in milliseconds from the begin.
+    pub over: u64,
+}
+
+/// `terraform-provider-helm` and Flux' own command ask every 2 s, `talosctl health` and the loop of `create.sh` every 5 s.
+const HELM: u64 = 2_000;
+const HEALTH: u64 = 5_000;
+const LOOP: u64 = 5_000;
+/// Flux' intervals: as it comes, and as the lever has it.
+const REQUEUE: (u64, u64) = (30_000, 5_000);
+/// The longest chain of the rehearsed repository, in its order.
+const TREE: &[&str] =
+    &["operators-namespaces", "operators-core", "bridge", "configs", "apps-static"];
+
+/// A pod of castle's bring-up: where it ran, and how long its images and its start took.
+struct Pod<'a> {
+    node: &'a str,
+    object: &'a str,
+    started: Process,
+    pull: u64,
+    start: u64,
+}
+
+/// The way on the draws of one bring-up.
+struct Way<'a> {
+    draws: &'a [Draw],
+    names: &'a BTreeMap<String, String>,
+    pods: Vec<Pod<'a>>,
+    levers: Levers,
+    /// What only this way takes: per unit, and per machine.
+    taxes: Vec<u64>,
+    extras: BTreeMap<String, [u64; 3]>,
+    secrets: u64,
+    /// When the queue of a node's kubelet is empty, and when the node is Ready.
+    kubelets: BTreeMap<&'a str, u64>,
+    ready: BTreeMap<&'a str, u64>,
+    stages: Vec<Stage>,
+}
+
+/// When each step of the published way would be over in the world of these draws; the last is the end.
+#[must_use]
+pub fn stages(
+    draws: &[Draw],
+    names: &BTreeMap<String, String>,
+    seed: u64,
+    levers: Levers,
+) -> Vec<Stage> {
+    let mut way = Way::new(draws, names, seed, levers);
+    let platform = way.platform();
+    way.cluster(platform);
+    way.stages
+}
+
+impl<'a> Way<'a> {
+    fn new(
+        draws: &'a [Draw],
+        names: &'a BTreeMap<String, String>,
+        seed: u64,
+        levers: Levers,
+    ) -> Self {
+        // Whatever the levers, the same is drawn in the same order.
+        let mut dice = Dice::new(seed ^ 0x6372_6561_7465_2e73);
+        let mut draw = |name| dice.triangular(calibration::span(name).unwrap_or_default());
+        let secrets = draw("secrets-api");
+        let taxes = (0..6).map(|_| draw("terragrunt-unit")).collect();
+        let machines = draws.iter().filter(|draw| draw.what == Process::VmCreate);
+        let extras = machines
+            .map(|machine| {
+                let extra = [draw("full-clone"), draw("install"), draw("reboot")];
+                (machine.subject.clone(), extra)
+            })
+            .collect();
+        Self {
+            draws,
+            names,
+            pods: pods(draws),
+            levers,
+            taxes,
+            extras,
+            secrets,
+            kubelets: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            stages: Vec::new(),
+        }
+    }
+
+    fn over(&mut self, name: &'static str, from: &'static str, over: u64) -> u64 {
+        self.stages.push(Stage { name, from, over });
+        over
+    }
+
+    fn tax(&self, unit: usize) -> u64 {
+        if self.levers.no_tax { 0 } else { self.taxes[unit] }
+    }
+
+    /// When somebody notices who has asked since a moment, every so often.
+    fn noticed(&self, truth: u64, since: u64, interval: u64) -> u64 {
+        if self.levers.watching || truth <= since {
+            return truth.max(since);
+        }
+        since + (truth - since).div_ceil(interval) * interval
+    }
+
+    /// The first draw of a process for a machine; nothing if there was none.
+    fn took(&self, what: Process, machine: &str) -> u64 {
+        let own = |draw: &&Draw| {
+            let subject = draw.subject.split(' ').next().unwrap_or_default();
+            let number = self.names.get(subject).map_or(subject, String::as_str);
+            draw.what == what && number == machine
+        };
+        self.draws.iter().find(own).map_or(0, |draw| draw.ms)
+    }
+
+    /// Secrets and machines, until every node is Ready: when the unit is over, and when its API server answers.
+    fn platform(&mut self) -> (u64, u64) {
+        let secrets = self.tax(0) + self.secrets;
+        self.over("secrets", "orchestra 60: layer 1 asks Infisical", secrets);
+        let begin = secrets + self.tax(1);
+        // Clones go one after the other under the storage's lock.
+        let mut free = begin;
+        let mut up: BTreeMap<String, u64> = BTreeMap::new();
+        for (machine, [clone, install, reboot]) in &self.extras {
+            free += if self.levers.linked { self.took(Process::VmCreate, machine) } else { *clone };
+            let api =
+                free + self.took(Process::VmStart, machine) + self.took(Process::Boot, machine);
+            let installed = if self.levers.disk_image { 0 } else { install + reboot };
+            up.insert(machine.clone(), api + installed + self.took(Process::Runtime, machine));
+        }
+        self.over("VMs cloned", "orchestra 63: virtual machines are created on Proxmox", free);
+        let is_control = |machine: &&String| self.took(Process::EtcdPull, machine) > 0;
+        let controls: Vec<String> = up.keys().filter(is_control).cloned().collect();
+        let configured = if self.levers.edges {
+            controls.iter().map(|machine| up[machine]).max().unwrap_or(free)
+        } else {
+            up.values().copied().max().unwrap_or(free)
+        };
+        self.over(
+            "Talos configured",
+            "orchestra 63: the Talos configuration is injected",
+            configured,
+        );
+        let first = controls.iter().find(|m| self.took(Process::EtcdBootstrap, m) > 0);
+        let first = first.cloned().unwrap_or_default();
+        let etcd = |what| self.draws.iter().filter(move |d| d.what == what).map(|d| d.ms);
+        let begun = configured
+            + self.took(Process::EtcdPull, &first)
+            + self.took(Process::EtcdBootstrap, &first);
+        let joined =
+            begun + etcd(Process::EtcdJoin).chain(etcd(Process::EtcdPromotion)).sum::<u64>();
+        let answers = begun
+            + self.took(Process::ControlPlanePull, &first)
+            + self.took(Process::ApiServer, &first);
+        let shared = begun + etcd(Process::Election).next().unwrap_or_default();
+        self.over(
+            "etcd has its quorum",
+            "orchestra 64: the control planes form the quorum",
+            joined,
+        );
+        self.over(
+            "VIP",
+            "orchestra 64: the VIP must be stable before the next layer",
+            shared.max(answers),
+        );
+        for (node, machine) in self.names {
+            let kubelet = up[machine].max(configured) + self.took(Process::Kubelet, machine);
+            let registered = kubelet.max(answers) + self.took(Process::Register, machine);
+            let network = registered + self.took(Process::NodeNetwork, machine);
+            self.ready.insert(node, network + self.took(Process::NodeReady, machine));
+        }
+        let nodes = self.ready.values().copied().max().unwrap_or(answers);
+        let healthy = self.noticed(nodes.max(joined).max(shared), configured, HEALTH);
+        self.over("platform", "orchestra 64: if it does not respond, it stops here", healthy);
+        (healthy, shared.max(answers))
+    }
+
+    /// The other four units, until the last pod of the tree.
+    fn cluster(&mut self, (platform, api): (u64, u64)) {
+        let edges = self.levers.edges;
+        let engine = if edges { api } else { platform } + self.tax(2);
+        let pods = self.started(&[(engine, "external-secrets/")]);
+        let charted = self.noticed(last(&pods), engine, HELM);
+        let hook = |prefix: &str, what| {
+            let own = |d: &&Draw| d.what == what && d.subject.starts_with(prefix);
+            self.draws.iter().find(own).map_or(0, |draw| draw.ms)
+        };
+        let check = hook("", Process::StoreCheck);
+        let secret = charted + hook("external-secrets/", Process::Webhook) + check;
+        let engine_over = secret + hook("flux-system/", Process::SecretSync);
+        self.over("engine", "orchestra 67: External Secrets is installed", engine_over);
+
+        let networking = if edges { api } else { engine_over } + self.tax(3);
+        let pods = self.started(&[(networking, "metallb-system/")]);
+        let charted = self.noticed(last(&pods), networking, HELM);
+        let served = last(&pods) + hook("metallb-system/", Process::MetallbWebhook);
+        let webhook = self.noticed(served, charted, LOOP);
+        self.over(
+            "MetalLB",
+            "factory 95-98: until the EndpointSlice is ready; do sleep 5",
+            webhook,
+        );
+
+        let both = if edges { api } else { webhook };
+        let (storage, gitops) = (both + self.tax(4), both + self.tax(5));
+        let managers = "longhorn-system/longhorn";
+        let pods = self.started(&[(storage, managers), (gitops, "flux-system/")]);
+        let of =
+            |what: Process| pods.iter().filter(move |(pod, _)| pod.1 == what).map(|(_, at)| *at);
+        let flux = of(Process::FluxStart).max().unwrap_or(gitops);
+        let deployer = of(Process::LonghornStart).max().unwrap_or(storage);
+        let drivers = self.noticed(deployer + hook("", Process::LonghornCsi), storage, HELM);
+        let disks = self.disks(&pods);
+        let sidecars = self.started(&[(drivers, "longhorn-system/csi-")]);
+        let storage_over = self.noticed(disks.max(last(&sidecars)), storage, HELM);
+        self.over("storage", "orchestra 154: run-all apply, two at a time", storage_over);
+
+        let flux = self.noticed(flux, gitops, HELM).max(if edges { engine_over } else { 0 });
+        let fetched = flux + hook("flux-system/", Process::GitFetch);
+        self.over("Flux", "orchestra 154: run-all apply, two at a time", fetched);
+        let applied = self.tree(fetched);
+        let blog = self.started(&[(applied, "blog/"), (applied, "apps/"), (applied, "default/")]);
+        let gitops_over = applied.max(last(&blog));
+        self.over("blog", "orchestra 157: Flux having reconciled the latest blog", gitops_over);
+        self.over(
+            "castle",
+            "orchestra 157: 8 minutes and 20 seconds",
+            gitops_over.max(storage_over),
+        );
+    }
+
+    /// When the last unit of the tree is applied: each looks at its needs on a grid of its own.
+    fn tree(&self, fetched: u64) -> u64 {
+        let level = |unit: &str| {
+            let name = format!("flux-system/{unit}");
+            let own = |d: &&Draw| d.what == Process::FluxLevel && d.subject == name;
+            self.draws.iter().find(own).map_or(0, |draw| draw.ms)
+        };
+        let requeue = if self.levers.requeue { REQUEUE.1 } else { REQUEUE.0 };
+        let root = fetched + level("flux-system");
+        TREE.iter().fold(root, |ready, unit| {
+            let first = root + level(unit);
+            first + ready.saturating_sub(first).div_ceil(requeue) * requeue
+        })
+    }
+
+    /// When each pod of some workloads is ready that were applied at a time: its node is Ready, its turn to pull came.
+    fn started(&mut self, applied: &[(u64, &str)]) -> Vec<((&'a str, Process), u64)> {
+        let mut queue: Vec<(u64, usize)> = Vec::new();
+        for (index, pod) in self.pods.iter().enumerate() {
+            let found = applied.iter().find(|(_, prefix)| pod.object.starts_with(prefix));
+            if let Some((at, _)) = found {
+                let ready = self.ready.get(pod.node).copied().unwrap_or_default();
+                queue.push(((*at).max(ready), index));
+            }
+        }
+        queue.sort_unstable();
+        let mut all = Vec::new();
+        for (at, index) in queue {
+            let pod = &self.pods[index];
+            let free = self.kubelets.entry(pod.node).or_default();
+            let begin = if self.levers.pulls { at } else { at.max(*free) };
+            *free = begin + pod.pull;
+            all.push(((pod.node, pod.started), begin + pod.pull + pod.start));
+        }
+        all
+    }
+
+    /// When Longhorn has found the last disk: after each manager one more image, and the node's disk.
+    fn disks(&mut self, pods: &[((&'a str, Process), u64)]) -> u64 {
+        let mut found = 0;
+        for ((node, what), up) in pods {
+            if *what != Process::LonghornManagerStart {
+                continue;
+            }
+            let machine = self.names.get(*node).cloned().unwrap_or_default();
+            let pull = self.took(Process::InstanceManagerPull, &machine);
+            let disk = self.took(Process::LonghornDisk, &machine);
+            let free = self.kubelets.entry(node).or_default();
+            let begin = if self.levers.pulls { *up } else { (*up).max(*free) };
+            *free = begin + pull;
+            found = found.max(begin + pull + disk);
+        }
+        found
+    }
+}
+
+fn last(pods: &[((&str, Process), u64)]) -> u64 {
+    pods.iter().map(|(_, at)| *at).max().unwrap_or_default()
+}
+
+/// Every pod that was started, in the order of its start.
+fn pods(draws: &[Draw]) -> Vec<Pod<'_>> {
+    let numbers: BTreeMap<u64, &Draw> = draws.iter().map(|draw| (draw.number, draw)).collect();
+    draws
+        .iter()
+        .filter_map(|start| {
+            let (node, object) = start.subject.split_once(' ')?;
+            let pull = numbers.get(&start.after?).filter(|pull| pull.subject == start.subject)?;
+            Some(Pod { node, object, started: start.what, pull: pull.ms, start: start.ms })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durations::Draws;
+
+    /// A castle of one control plane and one worker, where everything usual takes what it usually takes.
+    fn world() -> (Vec<Draw>, BTreeMap<String, String>) {
+        let mut draws = Draws::default();
+        let mut add = |what: Process, subject: &str, after| {
+            draws.record(what, subject.to_owned(), (0, what.usual()), after)
+        };
+        for machine in ["421", "431"] {
+            for what in [Process::VmCreate, Process::VmStart, Process::Boot, Process::Runtime] {
+                add(what, machine, None);
+            }
+            for what in [Process::Kubelet, Process::Register] {
+                add(what, machine, None);
+            }
+        }
+        for what in [Process::EtcdPull, Process::EtcdBootstrap, Process::ControlPlanePull] {
+            add(what, "421", None);
+        }
+        add(Process::ApiServer, "421", None);
+        add(Process::Election, "1", None);
+        for node in ["cp-01", "worker-01"] {
+            add(Process::NodeNetwork, node, None);
+            add(Process::NodeReady, node, None);
+        }
+        for (pull, start, object) in [
+            (Process::ExternalSecretsPull, Process::ExternalSecretsStart, "external-secrets/a"),
+            (Process::MetallbPull, Process::MetallbStart, "metallb-system/a"),
+            (
+                Process::LonghornManagerPull,
+                Process::LonghornManagerStart,
+                "longhorn-system/longhorn-m",
+            ),
+            (Process::LonghornPull, Process::LonghornStart, "longhorn-system/longhorn-d"),
+            (Process::FluxPull, Process::FluxStart, "flux-system/source-controller-a"),
+            (Process::AppPull, Process::AppStart, "blog/blog-a"),
+        ] {
+            let subject = format!("worker-01 {object}");
+            let pulled = add(pull, &subject, None);
+            add(start, &subject, Some(pulled));
+        }
+        for what in [Process::InstanceManagerPull, Process::LonghornDisk] {
+            add(what, "worker-01", None);
+        }
+        add(Process::LonghornCsi, "longhorn-system/longhorn-d", None);
+        for unit in TREE.iter().chain(&["flux-system"]) {
+            add(Process::FluxLevel, &format!("flux-system/{unit}"), None);
+        }
+        let names = [("cp-01", "421"), ("worker-01", "431")];
+        let names = names.map(|(name, number)| (name.to_owned(), number.to_owned()));
+        (draws.all().to_vec(), names.into())
+    }
+
+    fn over(name: &str, levers: Levers) -> u64 {
+        let (draws, names) = world();
+        let all = stages(&draws, &names, 7, levers);
+        all.iter().find(|stage| stage.name == name).map(|stage| stage.over).unwrap()
+    }
+
+    #[test]
+    fn every_lever_gives_something_and_takes_nothing() {
+        let published = over("castle", Levers::default());
+        let mut all = Levers::default();
+        let mut before = published;
+        for (name, pull) in LEVERS {
+            let mut one = Levers::default();
+            pull(&mut one);
+            pull(&mut all);
+            assert!(over("castle", one) <= published, "{name} costs time alone");
+            let added = over("castle", all);
+            assert!(added <= before, "{name} costs time after the others");
+            before = added;
+        }
+        assert!(before * 2 < published, "{before} and {published}");
+    }
+
+    #[test]
+    fn clones_wait_for_each_other_and_an_install_comes_twice_to_the_boot() {
+        let cloned = over("VMs cloned", Levers::default());
+        let linked = over("VMs cloned", Levers { linked: true, ..Levers::default() });
+        let secrets = over("secrets", Levers::default());
+        assert!(cloned - secrets >= 2 * 5_000, "two full clones, one after the other");
+        assert_eq!(
+            over("VMs cloned", Levers { linked: true, no_tax: true, ..Levers::default() })
+                - over("secrets", Levers { no_tax: true, ..Levers::default() }),
+            2 * 1_200
+        );
+        assert!(linked < cloned);
+        let configured =
+            |disk_image| over("Talos configured", Levers { disk_image, ..Levers::default() });
+        assert!(configured(false) - configured(true) >= 15_000 + 12_000);
+    }
+
+    #[test]
+    fn who_asks_at_intervals_notices_late() {
+        let (draws, names) = world();
+        let way = |watching| Way::new(&draws, &names, 7, Levers { watching, ..Levers::default() });
+        assert_eq!(way(false).noticed(12_001, 10_000, 5_000), 15_000);
+        assert_eq!(way(false).noticed(15_000, 10_000, 5_000), 15_000);
+        assert_eq!(way(false).noticed(9_000, 10_000, 5_000), 10_000, "true before anybody asked");
+        assert_eq!(way(true).noticed(12_001, 10_000, 5_000), 12_001);
+    }
+
+    #[test]
+    fn a_level_of_the_tree_is_seen_at_the_next_look() {
+        let (draws, names) = world();
+        let tree = |requeue| {
+            Way::new(&draws, &names, 7, Levers { requeue, ..Levers::default() }).tree(100_000)
+        };
+        // The root after 5 s; all units look first 5 s later, at the same time, and then every 30 or 5 s: those that
+        // find the unit before them just applied go on at once.
+        assert_eq!(tree(false), 110_000);
+        assert_eq!(tree(true), 110_000);
+        let mut late = draws.clone();
+        for draw in &mut late {
+            if draw.subject == "flux-system/operators-core" {
+                draw.ms = 7_000;
+            }
+        }
+        let tree = |requeue| {
+            Way::new(&late, &names, 7, Levers { requeue, ..Levers::default() }).tree(100_000)
+        };
+        assert_eq!(tree(false), 140_000, "bridge has just missed it, and looks again 30 s later");
+        assert_eq!(tree(true), 115_000);
+    }
+
+    #[test]
+    fn a_kubelet_pulls_one_after_the_other() {
+        let (draws, names) = world();
+        let ready = |pulls| {
+            let mut way = Way::new(&draws, &names, 7, Levers { pulls, ..Levers::default() });
+            last(&way.started(&[(1_000, "longhorn-system/"), (1_000, "flux-system/")]))
+        };
+        assert_eq!(ready(true), 1_000 + 25_000 + 12_000, "the longest alone");
+        assert!(ready(false) >= 1_000 + 25_000 + 6_000 + 9_000, "all of them, one by one");
+    }
+}
