@@ -20,8 +20,13 @@ pub(crate) const NAMESPACE: &str = "external-secrets";
 /// The store's name.
 pub(crate) const STORE: &str = "infisical";
 
-pub(crate) const RELEASE: Release =
-    Release { component: "external-secrets", overlay: overlay::overlay, makes: &[], yields: false };
+pub(crate) const RELEASE: Release = Release {
+    layer: "engine",
+    component: "external-secrets",
+    overlay: overlay::overlay,
+    makes: &[],
+    yields: false,
+};
 
 /// What is said where there is nothing for the cluster to read from.
 const NO_STORE: &str = "no secret store: the castle's secrets are not in Infisical, so what the cluster needs of them is placed directly";

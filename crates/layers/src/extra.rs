@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use castle_engine::Graph;
-use castle_model::spec::LayerOwner;
+use castle_model::spec::{ExtraLayer, LayerOwner};
 use castle_model::{LayerName, Spec, StepDecl, StepId};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_wire::World;
 
-use crate::manifest::{ManifestStep, Source};
+use crate::manifest::{ManifestStep, Set, Source};
 use crate::{engine, gitops, networking, storage};
 
 /// The step that applies a layer of one's own.
@@ -40,15 +40,14 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
     for (layer, decl) in spec.layers.iter().zip(declare(spec)) {
-        let step = ManifestStep {
-            cluster: cluster.clone(),
-            source: Source::Files(layer.clone()),
-            overlay: |_| Vec::new(),
-            makes: &[],
-            yields: false,
-        };
-        graph.add(decl, step);
+        let (cluster, set) = (cluster.clone(), set(layer));
+        graph.add(decl, ManifestStep { cluster, set, makes: &[], yields: false });
     }
+}
+
+/// The objects of such a layer.
+pub(crate) fn set(layer: &ExtraLayer) -> Set {
+    Set { layer: layer.name.clone(), source: Source::Files(layer.clone()), overlay: |_| Vec::new() }
 }
 
 /// The key of the layer's deadline: its own name if the castle file sets that, else the one of all such layers.
@@ -81,8 +80,6 @@ fn last_step(spec: &Spec, layer: &LayerName) -> Option<StepId> {
 mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
-
-    use castle_model::spec::ExtraLayer;
 
     use super::*;
 

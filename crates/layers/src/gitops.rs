@@ -34,7 +34,7 @@ const HELM: &str = "helm.toolkit.fluxcd.io/v2";
 const REQUEUE: &str = "--requeue-dependency=5s";
 
 pub(crate) const RELEASE: Release =
-    Release { component: "flux", overlay, makes: &[], yields: true };
+    Release { layer: "gitops", component: "flux", overlay, makes: &[], yields: true };
 
 /// The step that installs Flux.
 #[must_use]

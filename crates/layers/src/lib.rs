@@ -12,6 +12,7 @@ mod objects;
 mod overlay;
 mod release;
 pub mod secrets;
+pub mod sets;
 pub mod storage;
 mod trial;
 mod watched;
@@ -32,6 +33,7 @@ use secrets::source::Access;
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     [
         secrets::declare(spec),
+        sets::declare(spec).into_iter().collect(),
         castle_platforms::declare(spec),
         engine::declare(spec),
         networking::declare(spec),
@@ -47,6 +49,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 pub fn build(spec: &Arc<Spec>, world: &World, access: Access) -> Graph {
     let mut graph = Graph::new();
     secrets::build(&mut graph, spec, world, access);
+    sets::build(&mut graph, spec, world);
     castle_platforms::build(&mut graph, spec, world);
     engine::build(&mut graph, spec, world);
     networking::build(&mut graph, spec, world);

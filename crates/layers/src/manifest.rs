@@ -7,25 +7,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use castle_artefact::ManifestSource;
 use castle_engine::{Acted, Context, Key, Step};
 use castle_kubernetes::judge::judge;
-use castle_kubernetes::manifest::{parse, parse_all};
 use castle_kubernetes::rank::sort;
 use castle_kubernetes::scope::is_built_in;
 use castle_kubernetes::{Claim, Kubernetes, Mark, Object, ObjectId, Place, Survey, mark};
-use castle_model::spec::ExtraLayer;
-use castle_model::{Change, Class, Failure, Finding, Observed, Spec, Verb, Verdict};
+use castle_model::{Change, Class, Failure, Finding, Observed, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, Objects, few, observed};
-use serde_json::Value;
 
 use crate::objects::{held_up, held_up_among};
-use crate::overlay::{Adjustment, adjust};
+use crate::sets::is_first;
 
 mod apply;
 mod bringer;
+mod forgotten;
 mod form;
 pub(crate) mod ledger;
+mod set;
+
+pub(crate) use apply::together;
+pub(crate) use set::{Set, Source};
 
 /// The objects of a set, kept for the rest of the run.
 const WANTED: Key<Wanted> = Key::new("manifest/objects");
@@ -52,14 +53,6 @@ const CLAIMS_TOLD: usize = 3;
 /// What to do about what others own too.
 const WAY_OUT: &str = "One of the two has to let go: leave the layer out (`enabled = false`), leave it to Flux (`owner = \"flux\"`), or remove the objects there";
 
-/// Where the objects come from.
-pub(crate) enum Source {
-    /// A release that castle knows.
-    Release(ManifestSource),
-    /// The files of a layer of one's own.
-    Files(ExtraLayer),
-}
-
 /// The objects of a set as read and adjusted, marked and in the order of their ranks.
 struct Wanted {
     mark: Mark,
@@ -79,9 +72,7 @@ impl Wanted {
 /// The step.
 pub(crate) struct ManifestStep {
     pub(crate) cluster: Arc<Cluster>,
-    pub(crate) source: Source,
-    /// How the castle file changes the objects.
-    pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
+    pub(crate) set: Set,
     /// What the set makes by itself once it runs, and which must be ready too.
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
     /// Whether what Flux applies of it too is left to Flux.
@@ -90,68 +81,21 @@ pub(crate) struct ManifestStep {
 
 impl ManifestStep {
     fn name(&self) -> String {
-        match &self.source {
-            Source::Release(release) => format!("{} {}", release.component, release.version),
-            Source::Files(layer) => format!("the manifests of {}", layer.name),
-        }
+        self.set.name()
     }
 
-    /// The wanted objects: read once, and marked anew only if the castle's life has become another one.
+    /// The wanted objects, marked anew only if the castle's life has become another one.
     async fn wanted(&self, cx: &Context) -> Result<Arc<Wanted>, Failure> {
         let name = self.name();
         let mark = self.cluster.mark(cx)?;
-        let wanted = match cx.outputs().get_of(&WANTED, &name) {
-            Ok(known) if known.mark == mark => return Ok(known),
-            Ok(known) => Wanted::new(mark, known.objects.clone()),
-            Err(_) => {
-                let read: Result<Vec<Object>, String> =
-                    self.read().await?.into_iter().map(Object::new).collect();
-                let read = read.map_err(|why| Failure::bug(format!("adjust {name}"), why))?;
-                bringer::once(cx, &name, &mark, &read)?;
-                Wanted::new(mark, read)
-            }
-        };
-        cx.outputs().put_of(&WANTED, &name, wanted);
-        cx.outputs().get_of(&WANTED, &name)
-    }
-
-    async fn read(&self) -> Result<Vec<Value>, Failure> {
-        let what = format!("read {}", self.name());
-        let refuse = |error: castle_kubernetes::manifest::ManifestError| {
-            Failure::new(Class::Invalid, &what, error.to_string())
-                .hint("correct the manifest at that place")
-        };
-        let mut objects = Vec::new();
-        match &self.source {
-            Source::Release(release) => {
-                let Cluster { world, spec, .. } = &*self.cluster;
-                let manifest = castle_artefact::read(world, spec, release)
-                    .await
-                    .map_err(|error| error.failure(&what))?;
-                let text = String::from_utf8_lossy(&manifest.bytes);
-                objects.extend(parse(&release.url, &text).map_err(refuse)?);
-            }
-            Source::Files(layer) => {
-                let mut texts: Vec<(&str, &str)> = layer
-                    .manifests
-                    .iter()
-                    .map(|(file, text)| (file.as_str(), text.as_str()))
-                    .collect();
-                let fetched;
-                if let Some(wanted) = &layer.url {
-                    let Cluster { world, spec, .. } = &*self.cluster;
-                    let manifest = castle_artefact::read_url(world, spec, wanted)
-                        .await
-                        .map_err(|error| error.failure(&what))?;
-                    fetched = String::from_utf8_lossy(&manifest.bytes).into_owned();
-                    texts.push((&wanted.url, &fetched));
-                }
-                objects.extend(parse_all(texts).map_err(refuse)?);
-            }
+        if let Ok(known) = cx.outputs().get_of(&WANTED, &name)
+            && known.mark == mark
+        {
+            return Ok(known);
         }
-        let mut values: Vec<Value> = objects.into_iter().map(form::settled).collect();
-        adjust(&self.name(), &(self.overlay)(&self.cluster.spec), &mut values)?;
-        Ok(values)
+        let objects = self.set.objects(cx, &self.cluster).await?;
+        cx.outputs().put_of(&WANTED, &name, Wanted::new(mark, objects.to_vec()));
+        cx.outputs().get_of(&WANTED, &name)
     }
 
     /// How the set stands, and how many of it are left to Flux.
@@ -174,7 +118,7 @@ impl ManifestStep {
 
     fn proof(&self, wanted: &[Object], judged: usize) -> String {
         // The title of a layer of one's own says whose manifests these are; that of a release not its version.
-        let name = match &self.source {
+        let name = match &self.set.source {
             Source::Release(_) => format!("{}: ", self.name()),
             Source::Files(_) => String::new(),
         };
@@ -222,6 +166,9 @@ impl ManifestStep {
 impl Step for ManifestStep {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.cluster.client(cx)?;
+        if is_first(&self.cluster.spec, &self.set.layer) {
+            forgotten::tell(cx, &client, &self.cluster.spec).await?;
+        }
         let wanted = self.wanted(cx).await?;
         let (survey, left) = self.survey(&client, &wanted).await?;
         if left > 0 {

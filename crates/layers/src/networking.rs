@@ -19,8 +19,13 @@ mod probe;
 /// The namespace that the release brings.
 pub(crate) const NAMESPACE: &str = "metallb-system";
 
-pub(crate) const RELEASE: Release =
-    Release { component: "metallb", overlay: overlay::overlay, makes: &[], yields: false };
+pub(crate) const RELEASE: Release = Release {
+    layer: "networking",
+    component: "metallb",
+    overlay: overlay::overlay,
+    makes: &[],
+    yields: false,
+};
 
 /// What is looked at where Flux installs it.
 pub(crate) const WATCHED: Watched = Watched {

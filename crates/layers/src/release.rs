@@ -8,12 +8,14 @@ use castle_model::{Class, Failure, Spec};
 use castle_platforms::cluster::Cluster;
 use serde_json::Value;
 
-use crate::manifest::{ManifestStep, Source};
+use crate::manifest::{ManifestStep, Set, Source};
 use crate::overlay::{Adjustment, adjust};
 use crate::{engine, gitops, networking, storage};
 
 /// One release.
 pub(crate) struct Release {
+    /// The layer that installs it.
+    pub(crate) layer: &'static str,
     pub(crate) component: &'static str,
     /// How the castle file changes its objects.
     pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
@@ -47,17 +49,25 @@ pub fn adjusted(spec: &Spec, component: &str, text: &str) -> Result<Vec<Value>, 
     Ok(values)
 }
 
-/// The step that installs a release.
+/// The objects of a release.
 ///
 /// # Panics
-/// Never: every release is in the catalogue.
-pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
+/// Never: every release is in the catalogue, and its layer has a good name.
+pub(crate) fn set(release: &Release, spec: &Spec) -> Set {
     let component =
         castle_artefact::component(release.component).expect("every release is in the catalogue");
+    Set {
+        layer: release.layer.parse().expect("the names of built-in layers are good"),
+        source: Source::Release(component.wanted(spec)),
+        overlay: release.overlay,
+    }
+}
+
+/// The step that installs a release.
+pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
     ManifestStep {
         cluster: cluster.clone(),
-        source: Source::Release(component.wanted(&cluster.spec)),
-        overlay: release.overlay,
+        set: set(release, &cluster.spec),
         makes: release.makes,
         yields: release.yields,
     }

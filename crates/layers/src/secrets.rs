@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   secrets/read ─▶ platform/inventory ─▶ platform/preflight ─▶ secrets/escrow ─▶ every machine
-//!         └─▶ gitops/repository ──────────────────────────────────────┘
+//!         └─▶ gitops/repository ──────────────────────────────────────┤
+//!             platform/manifests ─────────────────────────────────────┘
 //! ```
 
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,8 @@ use castle_model::{Failure, Spec, StepDecl};
 use castle_platforms::ids::{repository, secrets_escrow, secrets_read};
 use castle_platforms::proxmox::{inventory_id, preflight_id};
 use castle_wire::World;
+
+use crate::sets;
 
 mod environment;
 pub mod escrow;
@@ -35,8 +38,9 @@ use source::{Access, Sources};
 /// Declares the steps of this layer.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
-    // No machine is made before its castle is known to have a repository to be handed over to.
+    // No machine is made before its castle is known to have a repository to be handed over to, and manifests that fit.
     let repository = spec.gitops.enabled.then(repository);
+    let manifests = sets::declare(spec).map(|decl| decl.id);
     let escrow = StepDecl::new(
         secrets_escrow(),
         format!("Talos secrets in {}", castle_platforms::escrow::words(spec)),
@@ -44,6 +48,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     )
     .needs([inventory_id(), preflight_id()])
     .needs(repository)
+    .needs(manifests)
     .weight(500);
     vec![
         StepDecl::new(secrets_read(), format!("secrets from {}", words(spec)), "read")

@@ -20,6 +20,7 @@ pub(crate) mod volume;
 pub(crate) const NAMESPACE: &str = "longhorn-system";
 
 pub(crate) const RELEASE: Release = Release {
+    layer: "storage",
     component: "longhorn",
     overlay: overlay::overlay,
     yields: false,

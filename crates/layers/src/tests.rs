@@ -298,6 +298,7 @@ fn rough(rehearsal: &Rehearsal) -> Graph {
     secrets::build(&mut graph, spec, world, Access::to_infisical(rehearsal.identity()));
     castle_platforms::build(&mut graph, spec, world);
     gitops::build(&mut graph, spec, world);
+    crate::sets::build(&mut graph, spec, world);
     let cluster = Cluster::new(spec, world);
     let declared = [engine::declare(spec), networking::declare(spec), storage::declare(spec)];
     for decl in declared.concat() {

@@ -27,6 +27,12 @@ const fn entry(key: &'static str, layer: &'static str, seconds: u64, what: &'sta
 pub const TABLE: &[Entry] = &[
     entry("read", "secrets", 120, "the secret source answers and holds every required key"),
     entry("escrow", "secrets", 120, "the Talos secrets are stored and read back"),
+    entry(
+        "releases",
+        "platform",
+        300,
+        "the manifests of all layers are read, before anything is built",
+    ),
     entry("preflight", "platform", 60, "the host, its storages and the addresses are looked at"),
     entry("image", "platform", 600, "the Talos image is on the image storage"),
     entry("vm", "platform", 300, "a VM is made, resized and running"),

@@ -270,8 +270,14 @@ impl Kubernetes {
         };
         let dry_run = if mode == Mode::DryRun { "All" } else { "" };
         let force = if force { "true" } else { "false" };
-        let query =
-            query(&[("fieldManager", FIELD_MANAGER), ("force", force), ("dryRun", dry_run)]);
+        let query = query(&[
+            ("fieldManager", FIELD_MANAGER),
+            ("force", force),
+            ("dryRun", dry_run),
+            // An apply refuses fields that its kind does not have in any case, and what we send has no key twice: the
+            // server's own look for both would parse everything a second time.
+            ("fieldValidation", "Ignore"),
+        ]);
         let path = format!("{}{query}", self.path(&id).await?.one(&id.name));
         let body = wanted.value().to_string().into_bytes();
         let media = Some("application/apply-patch+yaml");

@@ -12,8 +12,9 @@ use futures::{StreamExt, stream};
 use super::{ManifestStep, selector};
 use crate::objects::held_up;
 
-/// How many objects of one rank are on their way at a time.
-const AT_ONCE: usize = 16;
+/// How many objects of one rank are on their way at a time: more keep the server's disk busy while it thinks, and more
+/// than a hundred the server does not take over one connection.
+const AT_ONCE: usize = 64;
 
 impl ManifestStep {
     /// Refuses a set with objects that are not where their kind lives, before anything of it is applied.
@@ -54,11 +55,13 @@ impl ManifestStep {
             }
             let calls: Vec<_> =
                 batch.into_iter().map(|object| send(cx, client, wanted, object)).collect();
-            let failures: Vec<Failure> = stream::iter(calls)
-                .buffered(AT_ONCE)
+            let mut failures: Vec<Failure> = stream::iter(calls)
+                .buffer_unordered(AT_ONCE)
                 .filter_map(|sent| std::future::ready(sent.err()))
                 .collect()
                 .await;
+            // They are told in the same order, whoever was answered first.
+            failures.sort_by(|a, b| a.what.cmp(&b.what));
             if let Some(failure) = together(failures) {
                 return Err(failure);
             }
@@ -124,7 +127,7 @@ async fn send(
 }
 
 /// Several failures as one. It is transient only if all are: what can never succeed is not to be tried again.
-fn together(failures: Vec<Failure>) -> Option<Failure> {
+pub(crate) fn together(failures: Vec<Failure>) -> Option<Failure> {
     let count = failures.len();
     let wait = failures.iter().filter_map(|failure| failure.wait).max();
     let findings: Vec<Finding> = failures

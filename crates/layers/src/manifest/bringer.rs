@@ -1,7 +1,7 @@
 //! Which layer brings an object: one alone.
 
 use castle_engine::{Context, Key};
-use castle_kubernetes::{Mark, Object};
+use castle_kubernetes::Object;
 use castle_model::{Class, Failure, Finding, LayerName};
 
 /// The layer that has an object in this run, by the object's name.
@@ -11,22 +11,22 @@ const BRINGER: Key<LayerName> = Key::new("manifest/bringer");
 pub(super) fn once(
     cx: &Context,
     name: &str,
-    mark: &Mark,
+    layer: &LayerName,
     objects: &[Object],
 ) -> Result<(), Failure> {
     let mut findings = Vec::new();
     for object in objects {
         let thing = format!("{} {}", object.group(), object.id());
         match cx.outputs().get_of(&BRINGER, &thing) {
-            Ok(layer) if *layer != mark.layer => {
-                let why = format!("the layer {} has it too", layer.as_str());
+            Ok(other) if *other != *layer => {
+                let why = format!("the layer {} has it too", other.as_str());
                 findings.push(Finding::new(
                     object.id().to_string(),
                     why,
                     "leave it to one of the two",
                 ));
             }
-            _ => cx.outputs().put_of(&BRINGER, &thing, mark.layer.clone()),
+            _ => cx.outputs().put_of(&BRINGER, &thing, layer.clone()),
         }
     }
     let Some(first) = findings.first() else { return Ok(()) };

@@ -17,7 +17,9 @@ use serde_json::json;
 use crate::objects::marked;
 
 /// Where the lists are: a namespace that every cluster has and no layer brings.
-const NAMESPACE: &str = "kube-system";
+pub(super) const NAMESPACE: &str = "kube-system";
+/// What their names begin with; the layer follows.
+const NAME: &str = "castle-ledger-";
 /// How many objects are asked for at a time.
 const AT_ONCE: usize = 16;
 /// How often a removal is tried while others change the object.
@@ -174,7 +176,12 @@ fn thing(id: &ObjectId) -> Thing {
 }
 
 fn id(mark: &Mark) -> ObjectId {
-    ObjectId::namespaced("v1", "ConfigMap", NAMESPACE, &format!("castle-ledger-{}", mark.layer))
+    ObjectId::namespaced("v1", "ConfigMap", NAMESPACE, &format!("{NAME}{}", mark.layer))
+}
+
+/// The layer that a list is of; none if it is no such list.
+pub(super) fn layer(list: &Object) -> Option<&str> {
+    list.name().strip_prefix(NAME)
 }
 
 async fn write(client: &Kubernetes, mark: &Mark, ids: &BTreeSet<ObjectId>) -> Result<(), Failure> {

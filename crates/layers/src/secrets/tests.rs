@@ -50,6 +50,7 @@ impl Bench {
         let access = access.unwrap_or_else(|| Access::to_infisical(self.credentials()));
         super::build(&mut graph, &self.spec, &self.host.world(), access);
         crate::gitops::build_repository(&mut graph, &self.spec, &self.host.world());
+        crate::sets::build(&mut graph, &self.spec, &self.host.world());
         let wanted = castle_platforms::proxmox::wanted::Wanted::of(&self.spec).unwrap();
         castle_platforms::proxmox::build(&mut graph, wanted, &self.host.world());
         graph

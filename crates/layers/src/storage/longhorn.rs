@@ -26,7 +26,7 @@ pub(crate) struct Longhorn {
 
 impl Longhorn {
     fn wanted(&self) -> Option<Version> {
-        match &self.release.source {
+        match &self.release.set.source {
             Source::Release(release) => release.version.to_string().parse().ok(),
             Source::Files(_) => None,
         }

@@ -10,15 +10,17 @@ use castle_kubernetes::manifest::parse;
 use castle_kubernetes::{Mark, Mode};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
-use castle_model::spec::ExtraLayer;
+use castle_model::spec::{ExtraLayer, ObjectPatch, UrlManifest};
 use castle_model::{Change, Class, EventKind, Failure, Observed, Spec, StepDecl, StepId, Verb};
 use castle_platforms::cluster::Cluster;
 use castle_platforms::ids;
 use castle_rehearsal::host::runtime;
+use castle_rehearsal::trouble::{Download, SourcesTrouble};
 use tokio::time::timeout;
 
 use super::{Rehearsal, sized};
 use crate::secrets::source::Access;
+use crate::sets::manifests_id;
 
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: garden}\n---\n";
 
@@ -111,15 +113,101 @@ fn what_a_set_no_longer_has_is_removed_and_a_namespace_in_use_is_kept() {
 }
 
 #[test]
+fn a_layer_that_the_castle_file_no_longer_has_is_named_and_left() {
+    runtime().unwrap().block_on(async {
+        let garden = ("garden", [NAMESPACE, &config_map("a", "1")].concat());
+        let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
+        let shed = ("shed", other.to_owned());
+        let mut rehearsal = Rehearsal::open(castle(&[garden.clone(), shed.clone()]), 3);
+        let (removed, notices) = rehearsal.changed_to(&[garden, shed.clone()]).await;
+        assert_eq!((removed.len(), notices), (0, Vec::new()));
+        let (removed, notices) = rehearsal.changed_to(&[shed]).await;
+        assert_eq!(removed, Vec::<String>::new());
+        assert_eq!(
+            notices,
+            ["the castle file has no layer garden any more, and 2 of its objects may still be in the cluster: put it back, or remove what ConfigMap kube-system/castle-ledger-garden lists"]
+        );
+    });
+}
+
+#[test]
 fn an_object_of_two_layers_is_refused_and_both_are_named() {
     runtime().unwrap().block_on(async {
         let garden = [NAMESPACE, &config_map("a", "1")].concat();
         let shed = [NAMESPACE, &config_map("b", "1")].concat();
         let mut rehearsal = Rehearsal::open(castle(&[("garden", garden), ("shed", shed)]), 3);
         let report = rehearsal.up().await;
-        let failure = &report.failures[&StepId::new("shed", "manifests")];
+        let failure = &report.failures[&manifests_id()];
         assert_eq!((failure.class, report.failures.len()), (Class::Invalid, 1));
         assert_eq!(failure.why, "Namespace garden: the layer garden has it too");
+        assert_eq!(rehearsal.host.read(|world| world.proxmox.inventory().guests.len()), 0);
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_known_before_anything_is_built_and_all_of_it() {
+    runtime().unwrap().block_on(async {
+        let mut spec = sized(1, 0);
+        spec.networking.patches.push(ObjectPatch {
+            kind: "Deployment".to_owned(),
+            name: Some("speaker".to_owned()),
+            origin: "castle.hcl:40".to_owned(),
+            text: "spec: {replicas: 2}".to_owned(),
+        });
+        spec.layers.push(ExtraLayer {
+            name: "metrics".parse().unwrap(),
+            after: Vec::new(),
+            manifests: [].into(),
+            url: Some(UrlManifest {
+                url: "https://example.org/metrics.yaml".to_owned(),
+                sha256: "00".repeat(32),
+            }),
+        });
+        let mut rehearsal = Rehearsal::open(spec, 3);
+        let report = rehearsal.up().await;
+        let failure = &report.failures[&manifests_id()];
+        assert_eq!((failure.class, report.failures.len()), (Class::Invalid, 1));
+        let told: Vec<&str> =
+            failure.findings.iter().map(|finding| finding.place.as_str()).collect();
+        assert_eq!(told, ["adjust metallb 0.15.3", "read the manifests of metrics"]);
+        let patch =
+            "the patch in castle.hcl:40 is for Deployment speaker, and the release has none";
+        assert_eq!(failure.findings[0].why, patch);
+        assert!(failure.findings[1].why.contains("pinned is 0000"), "{}", failure.findings[1].why);
+        // The image of Talos is every castle's: its download does not wait.
+        let made = rehearsal.host.read(|world| world.proxmox.inventory());
+        assert_eq!((made.guests.len(), made.volumes.len()), (0, 0), "{made:?}");
+        assert!(!rehearsal.host.mutations().contains_key("infisical"));
+    });
+}
+
+#[test]
+fn a_manifest_that_can_not_be_had_any_more_keeps_only_its_layer() {
+    runtime().unwrap().block_on(async {
+        let mut spec = sized(1, 1);
+        spec.engine.enabled = false;
+        spec.storage.enabled = false;
+        spec.gitops.enabled = false;
+        spec.layers.push(ExtraLayer {
+            name: "metrics".parse().unwrap(),
+            after: Vec::new(),
+            manifests: [("a.yaml".to_owned(), [NAMESPACE, &config_map("a", "1")].concat())].into(),
+            url: None,
+        });
+        let mut rehearsal = Rehearsal::open(spec, 3);
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let (done, address) = (report.done, "metallb".to_owned());
+        rehearsal.host.cause(SourcesTrouble { address, how: Download::Missing });
+        let report = rehearsal.up().await;
+        let metallb = crate::networking::metallb_id();
+        assert_eq!(
+            report.failures.keys().collect::<Vec<_>>(),
+            [&metallb],
+            "{:#?}",
+            report.failures
+        );
+        assert_eq!(report.done, done - 2, "but for MetalLB and its pool, all was looked at");
     });
 }
 

@@ -124,6 +124,7 @@ async fn overtaken(mut bench: Bench, late: bool) {
     let (vault, place) = bench.vault().await;
     let mut graph = Graph::new();
     crate::gitops::build_repository(&mut graph, &bench.spec, &bench.host.world());
+    crate::sets::build(&mut graph, &bench.spec, &bench.host.world());
     for decl in super::super::declare(&bench.spec) {
         if decl.id == secrets_read() {
             graph.add(decl, read::Read(shared.clone()));

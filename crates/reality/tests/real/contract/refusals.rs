@@ -107,6 +107,8 @@ async fn malformed(api: &Api) {
     let mut field = config_map("one", &json!({}));
     field["nonsense"] = 1.into();
     api.apply("an unknown field, strictly", "castle", &unknown, &field).await;
+    let unchecked = api.core("configmaps/one?fieldValidation=Ignore");
+    api.apply("an unknown field, though nobody asks for it", "castle", &unchecked, &field).await;
     api.apply("a wrong type", "castle", &path, &config_map("one", &json!({"a": 1}))).await;
 }
 
