@@ -21,14 +21,16 @@ const TIMES: usize = 3;
 pub(crate) fn print() -> Result<(), Box<dyn Error>> {
     for (control_planes, workers) in SIZES {
         let mut best = f64::MAX;
+        let mut memory = None;
         for _ in 0..TIMES {
             let before = processor_ms()?;
             runtime()?.block_on(raise(sized(*control_planes, *workers)?, 1))?;
             best = best.min(processor_ms()? - before);
+            memory = Some(memory.map_or_else(memory_mb, Ok)?);
         }
         let line = json!({
             "control_planes": control_planes, "workers": workers, "processor_ms": best,
-            "memory_mb": memory_mb()?,
+            "memory_mb": memory,
         });
         writeln!(stdout(), "{line}")?;
     }
@@ -52,8 +54,8 @@ fn sized(control_planes: usize, workers: usize) -> Result<Spec, Box<dyn Error>> 
         node.address = Ipv4Addr::new(192, 168, 1, last);
         if let Body::Vm(vm) = &mut node.body {
             vm.vmid = VmId(500 + u32::try_from(index).unwrap_or_default());
-            (vm.memory_mib, vm.disk_gib) = (2048, 10);
-            vm.data_disk_gib = vm.data_disk_gib.map(|_| 10);
+            (vm.memory_mib, vm.disk_gib) = (512, 4);
+            vm.data_disk_gib = vm.data_disk_gib.map(|_| 4);
         }
         nodes.push(node);
     }

@@ -2,7 +2,8 @@
 //!
 //! `bring_up [SEEDS]` prints a JSON line per seed. For the platform, the handover and the whole, `took_ms` is castle's
 //! time and `bound_ms` the longest chain of what the datacenter drew; `published_ms` is the published way in the same
-//! world, `alone_ms` the same with each lever alone and `added_ms` with one after the other; `late_ms` is how long after
+//! world, `alone_ms` the same with each lever alone, `added_ms` with one after the other, `serial_ms` with one pull at a
+//! time; `late_ms` is how long after
 //! its truth each gate was passed that watches. `bring_up growth` prints what castles of several sizes cost.
 
 mod growth;
@@ -83,6 +84,7 @@ fn told(raised: &Raised, seed: u64) -> Result<Value, Box<dyn Error>> {
         "late_ms": lateness(raised),
         "steps": steps_of(raised),
         "published_ms": total(Levers::default()), "alone_ms": alone, "added_ms": added,
+        "serial_ms": total(Levers { serial_pulls: true, ..Levers::default() }),
         "levers": LEVERS.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         "published": steps,
     }))
