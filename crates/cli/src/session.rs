@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
-use castle_journal::{Records, Start, StateRoot, StepState};
+use castle_journal::{Journals, Records, Start, StepState};
 use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
@@ -42,8 +42,8 @@ pub(crate) struct Session<'a> {
 }
 
 /// What a run works with until it is over.
-struct Work {
-    root: StateRoot,
+struct Work<'j> {
+    journals: &'j mut Journals,
     graph: Graph,
     outputs: Arc<Outputs>,
     face: Face,
@@ -57,13 +57,13 @@ impl Session<'_> {
         &self,
         direction: Direction,
         args: &Run,
-        root: StateRoot,
+        journals: &mut Journals,
     ) -> Result<Exit, Problem> {
         let _hangup = survive_hangup()?;
         let graph = castle::graph(&self.castle.spec, &self.world, self.access.clone())?;
-        let run = next_run(root.journals().records(), self.now());
+        let run = next_run(journals.records(), self.now());
         let face = Face::new(self.json, self.settings, graph.decls());
-        let mut work = Work { root, graph, outputs: Arc::default(), face, run, told: 0 };
+        let mut work = Work { journals, graph, outputs: Arc::default(), face, run, told: 0 };
         let plan = self.plan(direction, &mut work).await?;
         self.consent(&plan, args)?;
         let mut signals = Signals::listen()?;
@@ -76,7 +76,7 @@ impl Session<'_> {
     }
 
     /// Looks at the world and says what will be done.
-    async fn plan(&self, direction: Direction, work: &mut Work) -> Result<Plan, Problem> {
+    async fn plan(&self, direction: Direction, work: &mut Work<'_>) -> Result<Plan, Problem> {
         let castle = self.castle.spec.name.clone();
         let steps = work.graph.decls().len();
         self.tell(
@@ -107,7 +107,7 @@ impl Session<'_> {
         if direction == Direction::Down {
             sighted(&work.graph, &survey)?;
         }
-        let known = known(work.root.journals().records());
+        let known = known(work.journals.records());
         let plan = make_plan(direction, &castle, &work.graph, &survey, &known)?;
         self.tell(work, EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() });
         Ok(plan)
@@ -117,7 +117,7 @@ impl Session<'_> {
         &self,
         direction: Direction,
         plan: &Plan,
-        mut work: Work,
+        mut work: Work<'_>,
         stop: &Stop,
     ) -> Result<Exit, Problem> {
         let start = Start {
@@ -127,14 +127,14 @@ impl Session<'_> {
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        work.root.journals_mut().start_run(self.now(), start).map_err(|e| state_problem(&e))?;
+        work.journals.start_run(self.now(), start).map_err(|e| state_problem(&e))?;
         let clock = self.world.clock.clone();
         let face = &mut work.face;
         let mut told = work.told;
         let report = Runner {
             graph: &work.graph,
             plan,
-            journals: work.root.journals_mut(),
+            journals: &mut *work.journals,
             outputs: work.outputs.clone(),
             deadlines: &self.castle.spec.deadlines,
             now: Arc::new(move || clock.now()),
@@ -150,7 +150,7 @@ impl Session<'_> {
         .await
         .map_err(|error| self.journal_problem(direction, &error))?;
         work.told = told;
-        work.root.journals_mut().compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
+        work.journals.compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
         let left = tokio::select! {
             biased;
             () = stop.asked(1) => Vec::new(),
@@ -163,16 +163,16 @@ impl Session<'_> {
         Ok(exit_of(&report, &left))
     }
 
-    fn surveyor<'a>(&'a self, work: &'a Work) -> Surveyor<'a> {
+    fn surveyor<'a>(&'a self, work: &'a Work<'_>) -> Surveyor<'a> {
         Surveyor {
             graph: &work.graph,
-            records: work.root.journals().records(),
+            records: work.journals.records(),
             outputs: work.outputs.clone(),
             deadlines: &self.castle.spec.deadlines,
         }
     }
 
-    fn tell(&self, work: &mut Work, kind: EventKind) {
+    fn tell(&self, work: &mut Work<'_>, kind: EventKind) {
         work.told += 1;
         let event =
             Event { v: SCHEMA, seq: work.told, at: self.now(), run: work.run.clone(), kind };
@@ -224,7 +224,7 @@ impl Session<'_> {
         &self,
         direction: Direction,
         report: &Report,
-        work: &Work,
+        work: &Work<'_>,
     ) -> Vec<(StepId, String)> {
         if direction == Direction::Up || report.outcome == RunOutcome::Interrupted {
             return Vec::new();

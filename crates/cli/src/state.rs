@@ -46,12 +46,22 @@ pub(crate) fn hold(
         ))
         .hint("give each castle a state root of its own with --state or CASTLE_STATE"));
     }
+    whole(castle, records, direction)?;
+    Ok(root)
+}
+
+/// Refuses to raise what is half razed.
+pub(crate) fn whole(
+    castle: &Castle,
+    records: &Records,
+    direction: Direction,
+) -> Result<(), Problem> {
     if direction == Direction::Up && half_razed(records) {
         return Err(Problem::refused("a `down` of this castle was begun and not finished").hint(
             format!("finish it with `{0} down`, then `{0} up` begins a new life", castle.command),
         ));
     }
-    Ok(root)
+    Ok(())
 }
 
 /// Refuses the state of another world: what a rehearsal knows is not true of real machines, and the reverse.

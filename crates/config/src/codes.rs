@@ -107,6 +107,11 @@ pub(crate) const CODES: &[(&str, &str)] = &[
         "A patch of an object that does not say what it changes, or changes which one it is.",
     ),
     ("C1001", "The file castle.lock is damaged, or of a newer castle."),
+    ("C1101", "A story file holds no block `story`, or something beside it."),
+    ("C1102", "A story in which nothing is run, or nothing is expected."),
+    ("C1103", "A fault of a story that can not be read."),
+    ("C1104", "A failure that a story expects without a step, or of no class."),
+    ("C1105", "A change of the castle file that does not fit it, or leaves no castle."),
 ];
 
 /// What a code means, in one sentence; none if there is no such code.

@@ -127,7 +127,8 @@ fn typed(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
         | Kind::UuidList
         | Kind::MirrorList
         | Kind::ModuleList
-        | Kind::NameList => list(kind, item),
+        | Kind::NameList
+        | Kind::TextList => list(kind, item),
         _ => match &item.value {
             Value::Text(text) => {
                 let result = from_text(kind, text, item);
@@ -228,17 +229,21 @@ fn list(kind: Kind, item: &Item) -> Result<Typed, Wrong> {
     let mut texts: Vec<Located<String>> = Vec::new();
     let mut seen = BTreeSet::new();
     for item in items {
-        let Value::Text(text) = &item.value else { return mismatch(item) };
-        if let Err(reason) = element(kind, text) {
+        let text = match &item.value {
+            Value::Text(text) => text.clone(),
+            Value::Integer(number) if kind == Kind::TextList => number.to_string(),
+            _ => return mismatch(item),
+        };
+        if let Err(reason) = element(kind, &text) {
             return wrong(
                 item,
                 if item.foreign { "an element is not one".to_owned() } else { reason },
             );
         }
-        if !seen.insert(text) {
+        if !seen.insert(text.clone()) {
             return wrong(item, "it stands in the list twice");
         }
-        texts.push(Located { value: text.clone(), range: item.range.clone() });
+        texts.push(Located { value: text, range: item.range.clone() });
     }
     Ok(Typed::Texts(texts))
 }
@@ -266,6 +271,7 @@ fn element(kind: Kind, text: &str) -> Result<(), String> {
         Kind::MirrorList => forms::check_mirror(text),
         Kind::ModuleList => forms::check_module(text),
         Kind::NameList => forms::check_object_name(text),
+        Kind::TextList if text.trim().is_empty() => Err("it is empty".to_owned()),
         _ => Ok(()),
     }
 }

@@ -7,8 +7,10 @@ mod layers;
 mod machine;
 mod platform;
 mod secrets;
+mod story;
 mod table;
 
+pub(crate) use story::STORY;
 pub(crate) use table::CASTLE;
 
 /// What an attribute takes.
@@ -94,6 +96,8 @@ pub(crate) enum Kind {
     Sha256,
     /// A list of names of Kubernetes objects.
     NameList,
+    /// A list of texts; a whole number is taken for its text.
+    TextList,
 }
 
 /// Whether an attribute must be given.
@@ -228,6 +232,7 @@ impl Kind {
             Self::MirrorUrl => "the https or file address of a folder".into(),
             Self::Sha256 => "a SHA-256 (64 hexadecimal digits)".into(),
             Self::NameList => "a list of names of objects".into(),
+            Self::TextList => "a list of texts".into(),
         }
     }
 }

@@ -36,6 +36,7 @@ mod render;
 mod scan;
 mod secret_sources;
 mod secrets;
+pub mod story;
 mod suggest;
 mod syntax;
 mod talos;
@@ -46,12 +47,13 @@ mod wanted;
 
 pub use codes::explain;
 pub use finding::{Finding, Related, Severity, Span, to_json_lines};
-pub use reference::reference;
+pub use reference::{reference, story_reference};
 pub use render::render;
 pub use wanted::wanted_files;
 
 use evaluate::Evaluator;
 use finding::Findings;
+use grammar::CASTLE;
 use reader::Reader;
 
 /// The castle file of the example castle, 3+2, which is rehearsed when no other is given.
@@ -99,7 +101,7 @@ fn judge(sources: &Sources, findings: &mut Findings) -> Option<Spec> {
     secrets::report(text, findings);
     let tree = syntax::parse(text, findings)?;
     let evaluator = Evaluator { sources, broken: &tree.broken, findings };
-    let mut reader = Reader { evaluator, lost: &tree.lost, platform: None };
+    let mut reader = Reader { evaluator, lost: &tree.lost, platform: None, root: &CASTLE };
     let contents = reader.file(&tree.body)?;
     castle::read(&contents, sources, findings)
 }

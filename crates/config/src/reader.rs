@@ -121,6 +121,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) lost: &'a [usize],
     /// The castle's platform and where it is named, if it is a known one: it decides what else may be said.
     pub(crate) platform: Option<Located<String>>,
+    /// The block that the file holds.
+    pub(crate) root: &'static Block,
 }
 
 impl Reader<'_> {
@@ -173,7 +175,8 @@ impl Reader<'_> {
         castle
     }
 
-    fn block(&mut self, grammar: &'static Block, node: &BlockNode) -> Contents {
+    /// Reads one block and those inside.
+    pub(crate) fn block(&mut self, grammar: &'static Block, node: &BlockNode) -> Contents {
         let mut contents = Contents {
             grammar,
             header: header(node),
@@ -294,7 +297,7 @@ impl Reader<'_> {
             } else {
                 Finding::error("C0101", format!("there is no block `{keyword}` here"))
                     .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
-                    .help(suggestion(contents.grammar, keyword, variant.as_deref()))
+                    .help(self.suggestion(contents.grammar, keyword, variant.as_deref()))
             };
             self.add(finding);
             contents.meant.extend(nearest(keyword, contents.grammar.words(variant.as_deref())));
@@ -348,7 +351,7 @@ impl Reader<'_> {
             } else {
                 Finding::error("C0102", format!("there is no key `{key}` here"))
                     .at(&range, format!("unknown in `{}`", contents.grammar.keyword))
-                    .help(suggestion(contents.grammar, key, variant.as_deref()))
+                    .help(self.suggestion(contents.grammar, key, variant.as_deref()))
             };
             self.add(finding);
             contents.meant.extend(nearest(key, contents.grammar.words(variant.as_deref())));
@@ -498,6 +501,22 @@ impl Reader<'_> {
         }
     }
 
+    /// What may have been meant by an unknown word: a near one here, or the same one elsewhere.
+    fn suggestion(&self, grammar: &Block, word: &str, variant: Option<&str>) -> String {
+        if let Some(near) = nearest(word, grammar.words(variant)) {
+            return format!("did you mean `{near}`?");
+        }
+        let root = self.root;
+        let elsewhere = root.blocks.iter().find(|b| b.attribute(word).is_some());
+        if let Some(block) = elsewhere {
+            return format!("`{word}` belongs into `{}`", block.keyword);
+        }
+        if root.block(word).is_some() || root.attribute(word).is_some() {
+            return format!("`{word}` stands directly in `{}`", root.keyword);
+        }
+        format!("here may stand {}", one_of(grammar.words(variant)))
+    }
+
     fn add(&mut self, finding: Finding) {
         self.evaluator.add(finding);
     }
@@ -527,19 +546,4 @@ fn header(node: &BlockNode) -> Range<usize> {
     let start = node.ident.span().unwrap_or_default();
     let end = node.labels.last().and_then(hcl_edit::Span::span).map_or(start.end, |l| l.end);
     start.start..end
-}
-
-/// What may have been meant by an unknown word: a near one here, or the same one elsewhere.
-fn suggestion(grammar: &Block, word: &str, variant: Option<&str>) -> String {
-    if let Some(near) = nearest(word, grammar.words(variant)) {
-        return format!("did you mean `{near}`?");
-    }
-    let elsewhere = CASTLE.blocks.iter().find(|b| b.attribute(word).is_some());
-    if let Some(block) = elsewhere {
-        return format!("`{word}` belongs into `{}`", block.keyword);
-    }
-    if CASTLE.block(word).is_some() || CASTLE.attribute(word).is_some() {
-        return format!("`{word}` stands directly in `castle`");
-    }
-    format!("here may stand {}", one_of(grammar.words(variant)))
 }

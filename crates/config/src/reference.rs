@@ -7,7 +7,7 @@ use castle_model::deadline;
 use crate::EXAMPLE;
 use crate::codes::CODES;
 use crate::function::FUNCTIONS;
-use crate::grammar::{Attribute, Block, CASTLE, Label, Presence, Times};
+use crate::grammar::{Attribute, Block, CASTLE, Label, Presence, STORY, Times};
 use crate::limits::{
     MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_LAYERS, MAX_MACHINES, MAX_SETTINGS, MAX_TOKENS,
 };
@@ -68,6 +68,14 @@ pub fn reference() -> String {
     for (code, meaning) in CODES {
         let _ = writeln!(page, "| {code} | {} |", cell(meaning));
     }
+    page
+}
+
+/// What may stand in a story, in Markdown.
+#[must_use]
+pub fn story_reference() -> String {
+    let mut page = String::from("\n## What may stand in a story\n");
+    blocks(&mut page, &STORY, "");
     page
 }
 

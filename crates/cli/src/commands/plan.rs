@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs};
-use castle_journal::StateRoot;
+use castle_journal::{Records, StateRoot};
 use castle_layers::secrets::source::Access;
 use castle_model::plan::Direction;
 use castle_model::{StepId, UndoKind};
@@ -64,11 +64,23 @@ async fn look(
 ) -> Result<Exit, Problem> {
     let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
     let records = peek.map(|p| p.records).unwrap_or_default();
+    show(castle, &records, (world, heard), access, json, settings).await
+}
+
+/// Prints the plan of a castle of which this is known.
+pub(crate) async fn show(
+    castle: &Castle,
+    records: &Records,
+    (world, heard): (&World, &Heard),
+    access: Access,
+    json: bool,
+    settings: &Settings,
+) -> Result<Exit, Problem> {
     let graph = castle::graph(&castle.spec, world, access)?;
     let outputs = Arc::<Outputs>::default();
     let surveyor = Surveyor {
         graph: &graph,
-        records: &records,
+        records,
         outputs: outputs.clone(),
         deadlines: &castle.spec.deadlines,
     };
@@ -76,7 +88,7 @@ async fn look(
         Place::Real => real::patiently(surveyor.look(), heard, &outputs).await,
         Place::Rehearsal => surveyor.look().await,
     };
-    let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(&records))?;
+    let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(records))?;
     output::data(&if json {
         castle_view::plan::json(&plan).unwrap_or_default()
     } else {

@@ -46,11 +46,11 @@ fn for_real(
     if direction == Direction::Up {
         lock::judge(&castle, everywhere.json)?;
     }
-    let root = state::hold(&castle, settings, direction)?;
+    let mut root = state::hold(&castle, settings, direction)?;
     real::runtime()?.block_on(async {
         let (json, rehearsal) = (everywhere.json, None);
         let session = Session { settings, castle: &castle, world, heard, access, rehearsal, json };
-        session.run(direction, args, root).await
+        session.run(direction, args, root.journals_mut()).await
     })
 }
 
@@ -76,7 +76,7 @@ fn rehearsed(
         lock::judge(&rehearsal.castle, json)?;
     }
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
-    let root = state::hold(&rehearsal.castle, settings, direction)?;
+    let mut root = state::hold(&rehearsal.castle, settings, direction)?;
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open()?;
         host.spawn_driver();
@@ -89,7 +89,7 @@ fn rehearsed(
             json,
             heard: Heard::default(),
         };
-        let work = session.run(direction, args, root);
+        let work = session.run(direction, args, root.journals_mut());
         let braked = async {
             match rehearsal.speed {
                 None => std::future::pending().await,

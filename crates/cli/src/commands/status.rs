@@ -34,13 +34,18 @@ pub(crate) fn run(
         Place::Real => wall_clock(),
         Place::Rehearsal => latest(&peek),
     };
-    let standing = standing(&castle, &peek);
-    output::data(&if everywhere.json {
+    show(&castle, &peek, now, everywhere.json, settings);
+    Ok(Exit::Done)
+}
+
+/// Prints what is known of a castle at a moment.
+pub(crate) fn show(castle: &Castle, peek: &Peek, now: Moment, json: bool, settings: &Settings) {
+    let standing = standing(castle, peek);
+    output::data(&if json {
         serde_json::to_string(&standing).unwrap_or_default()
     } else {
         text(&standing, &castle::declare(&castle.spec), now, style(settings))
     });
-    Ok(Exit::Done)
 }
 
 fn standing(castle: &Castle, peek: &Peek) -> Standing {
