@@ -3,6 +3,7 @@
 mod judge;
 mod lock;
 mod secrets;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
 };
+pub(crate) use self::serve::Serve;
 
 /// Raises a whole Kubernetes castle from nothing, hands it to GitOps, keeps it true and razes it without a trace.
 ///
@@ -220,6 +222,12 @@ pub(crate) enum RehearseAct {
     Lock(LockArgs),
     /// List, check and show the secrets of the rehearsal
     Secrets(RehearsedSecrets),
+    /// Put the datacenter on loopback sockets, for curl, kubectl, talosctl, git and a `castle up` from another terminal
+    ///
+    /// The world is the same that `castle rehearse up` builds in, held until Ctrl-C ends the command. Prints a sheet: where each server
+    /// is, how it is trusted, and one line to copy for each tool. Keys and tokens go to files that only you can read, never to the
+    /// screen. Nothing but loopback addresses is ever bound.
+    Serve(Serve),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
     /// Raise the castle again and again in memory and print the trace of each run

@@ -11,6 +11,7 @@ mod rehearse;
 mod repeat;
 mod run;
 mod secrets;
+mod serve;
 mod shell;
 mod status;
 
@@ -102,6 +103,7 @@ fn rehearse(
         }
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
+        RehearseAct::Serve(args) => serve::run(which, args, everywhere, settings),
         RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),

@@ -75,8 +75,20 @@ impl Rehearsal {
         self.opened(host)
     }
 
-    fn opened(&mut self, host: Result<Host, HostError>) -> Result<Host, Problem> {
+    /// Opens the datacenter for those outside: the castle that a castle file moved there describes, in real time.
+    pub(crate) fn served(
+        &mut self,
+        spec: &Spec,
+        pace: castle_rehearsal::host::Pace,
+    ) -> Result<Host, Problem> {
+        let seed = self.seed.unwrap_or(SEED);
+        let host = Host::served(&self.datacenter, spec, seed, pace);
         let host = host.map_err(|error| self.unusable(&error))?;
+        self.tell_seed(&host);
+        Ok(host)
+    }
+
+    fn tell_seed(&self, host: &Host) {
         let born = host.read(|world| world.birth.seed);
         if let Some(asked) = self.seed.filter(|asked| *asked != born) {
             output::talk(&format!(
@@ -84,6 +96,11 @@ impl Rehearsal {
                 rehearse(&self.castle.command)
             ));
         }
+    }
+
+    fn opened(&mut self, host: Result<Host, HostError>) -> Result<Host, Problem> {
+        let host = host.map_err(|error| self.unusable(&error))?;
+        self.tell_seed(&host);
         self.castle.spec = trusting(self.castle.spec.clone(), &host)?;
         Ok(host)
     }

@@ -30,6 +30,15 @@ impl Signals {
         })
     }
 
+    /// Waits for the first request to stop.
+    pub(crate) async fn any(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
     /// Passes every request to stop on, for ever.
     pub(crate) async fn pass_on(&mut self, stop: &Stop) {
         loop {

@@ -32,3 +32,5 @@ mod refusal;
 mod rise;
 #[path = "castle/secrets.rs"]
 mod secrets;
+#[path = "castle/serve.rs"]
+mod serve;

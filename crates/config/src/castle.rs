@@ -52,7 +52,8 @@ pub(crate) fn read(castle: &Contents, sources: &Sources, findings: &mut Findings
 }
 
 fn downloads(castle: &Contents) -> DownloadsSpec {
-    DownloadsSpec { mirror: castle.block("downloads").and_then(|block| block.plain("mirror")) }
+    let setting = |name| castle.block("downloads").and_then(|block| block.plain(name));
+    DownloadsSpec { mirror: setting("mirror"), factory: setting("factory") }
 }
 
 /// What `castle.lock` pins; none if it can not be used.

@@ -18,6 +18,7 @@ mod built_in;
 mod castle;
 mod codes;
 mod convert;
+mod edit;
 mod evaluate;
 mod finding;
 mod forms;
@@ -46,6 +47,7 @@ mod versions;
 mod wanted;
 
 pub use codes::explain;
+pub use edit::{Setting, edited};
 pub use finding::{Finding, Related, Severity, Span, to_json_lines};
 pub use reference::{reference, story_reference};
 pub use render::render;

@@ -41,7 +41,11 @@ pub(crate) async fn apply_everywhere(
                     Err(error @ KubeError::NoSuchKind { .. }) => {
                         Ok(Verdict::Waiting(format!("{node}: {error}")))
                     }
-                    Err(error) => Err(error.into()),
+                    Err(error) => {
+                        let mut failure = error.failure();
+                        failure.what = format!("{} through the API server of {node}", failure.what);
+                        Err(failure)
+                    }
                 }
             })
             .await?;

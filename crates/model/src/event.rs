@@ -69,8 +69,8 @@ pub enum EventKind {
     Planned {
         /// Its hash.
         plan: String,
-        /// How many steps of each verb.
-        counts: BTreeMap<Verb, usize>,
+        /// How many steps of each word: a verb, or `prove` and its like for steps that only look.
+        counts: BTreeMap<String, usize>,
     },
     /// A step begins.
     StepStarted {

@@ -120,12 +120,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// How many steps there are of each verb.
+    /// How many steps there are of each word that a person reads: a verb, or what it means for steps that only look.
     #[must_use]
-    pub fn counts(&self) -> BTreeMap<Verb, usize> {
+    pub fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for step in &self.steps {
-            *counts.entry(step.verb).or_insert(0) += 1;
+            *counts.entry(step.word().to_owned()).or_insert(0) += 1;
         }
         counts
     }

@@ -14,7 +14,7 @@ mod layers;
 mod machine;
 mod secrets;
 
-pub use downloads::DownloadsSpec;
+pub use downloads::{DownloadsSpec, FACTORY};
 pub use layers::{
     EngineSpec, ExtraLayer, GitCredentials, GitopsSpec, LayerOwner, NetworkingSpec, ObjectPatch,
     ResourcesSpec, StorageSpec, UrlManifest,

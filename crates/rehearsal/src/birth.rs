@@ -96,6 +96,7 @@ impl Birth {
                 bridge: name_of(&|p| &p.bridge),
                 token_id: TOKEN_ID.to_owned(),
                 token_secret,
+                factory: spec.downloads.installers().to_owned(),
             },
             infisical: InfisicalBirth {
                 host: folder(&|i| &i.host),
@@ -208,6 +209,11 @@ fn endpoints(spec: &Spec) -> Vec<Endpoint> {
         add(Some((host.to_owned(), 443)), Server::Sources);
     }
     for url in manifests(spec) {
+        add(host_and_port(url), Server::Sources);
+    }
+    // Mirrors and factories of somebody's own have what the public ones have.
+    let own = [&spec.downloads.mirror, &spec.downloads.factory];
+    for url in own.into_iter().flatten().filter(|url| url.starts_with("https://")) {
         add(host_and_port(url), Server::Sources);
     }
     if spec.gitops.enabled {

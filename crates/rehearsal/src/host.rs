@@ -21,10 +21,11 @@ use rustls_pki_types::CertificateDer;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use crate::birth::{Birth, dice_for};
+use crate::birth::{Birth, Endpoint, dice_for};
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
 use crate::trouble::Trouble;
+use crate::turn::{SecretQuery, Server};
 use crate::world::{Datacenter, Input};
 
 mod dial;
@@ -88,6 +89,8 @@ pub fn runtime() -> io::Result<Runtime> {
 pub struct Host {
     shared: Arc<Shared>,
     entropy: Arc<HostEntropy>,
+    /// The servers with fixed addresses that the castle file names; the world may know others from before.
+    endpoints: Vec<Endpoint>,
 }
 
 impl Host {
@@ -107,7 +110,7 @@ impl Host {
                 (Some(store), datacenter)
             }
         };
-        let time = VirtualTime::from(datacenter.now);
+        let time = VirtualTime::from(datacenter.now, datacenter.dawn);
         Self::over(datacenter, store, spec, time)
     }
 
@@ -118,8 +121,18 @@ impl Host {
     /// If the certificates of its servers cannot be made.
     pub fn live(spec: &Spec, seed: u64, pace: Pace) -> Result<Self, HostError> {
         let datacenter = Datacenter::new(Birth::of(spec, seed));
-        let time = VirtualTime::live(datacenter.now, pace);
+        let time = VirtualTime::live(datacenter.now, datacenter.dawn, pace);
         Self::over(datacenter, None, spec, time)
+    }
+
+    /// The same with the world in a folder, held until the host is closed or dropped.
+    ///
+    /// # Errors
+    /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
+    pub fn served(folder: &Path, spec: &Spec, seed: u64, pace: Pace) -> Result<Self, HostError> {
+        let (store, datacenter) = Store::open(folder, || Datacenter::new(Birth::of(spec, seed)))?;
+        let time = VirtualTime::live(datacenter.now, datacenter.dawn, pace);
+        Self::over(datacenter, Some(store), spec, time)
     }
 
     /// Hosts the world in a folder for somebody who only looks: nothing is written, neither now nor by closing,
@@ -133,7 +146,7 @@ impl Host {
     pub fn look(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
         let found = folder.map(Store::look).transpose()?.flatten();
         let datacenter = found.unwrap_or_else(|| Datacenter::new(Birth::of(spec, seed)));
-        let time = VirtualTime::from(datacenter.now);
+        let time = VirtualTime::from(datacenter.now, datacenter.dawn);
         Self::over(datacenter, None, spec, time)
     }
 
@@ -144,16 +157,19 @@ impl Host {
         time: VirtualTime,
     ) -> Result<Self, HostError> {
         let wanted = Birth::of(spec, datacenter.birth.seed);
+        let endpoints = wanted.endpoints.clone();
         let birth = datacenter.birth.lacks(&wanted).then(|| Box::new(wanted));
         let certificates = Certificates::new(datacenter.birth.seed)?;
         let shared = Shared::new(datacenter, store, certificates, time);
-        shared.input(&Input::Open { birth });
+        let dawn = shared.time.dawn();
+        let dawn = (shared.read(|world| world.dawn) != dawn).then_some(dawn);
+        shared.input(&Input::Open { birth, dawn });
         if let Some(error) = shared.trouble() {
             return Err(HostError::Ended(error));
         }
         let (seed, opens) = shared.read(|world| (world.birth.seed, world.opens));
         let entropy = Arc::new(HostEntropy::new(seed, opens));
-        Ok(Self { shared: Arc::new(shared), entropy })
+        Ok(Self { shared: Arc::new(shared), entropy, endpoints })
     }
 
     /// The outside, as castle sees it when this datacenter is all there is.
@@ -192,13 +208,54 @@ impl Host {
         vec![self.shared.certificates.root()]
     }
 
+    /// The same authority as a PEM file holds it.
+    #[must_use]
+    pub fn root_pem(&self) -> String {
+        self.shared.certificates.root_pem()
+    }
+
+    /// What the vault has under a key in the castle's folder, read as castle reads it.
+    #[must_use]
+    pub fn vault(&self, key: &str) -> Option<Secret> {
+        let at = self.now();
+        self.shared.read(|datacenter| {
+            let birth = &datacenter.birth.infisical;
+            let query = SecretQuery {
+                at,
+                host: &birth.host,
+                client_id: &birth.client_id,
+                client_secret: &birth.client_secret,
+                project: &birth.project,
+                environment: &birth.environment,
+                path: &birth.path,
+                key,
+            };
+            datacenter.infisical.read(&query).ok().map(Secret::new)
+        })
+    }
+
+    /// The token that Proxmox gave to the castle: its id and its secret.
+    #[must_use]
+    pub fn proxmox_token(&self) -> (String, Secret) {
+        self.shared.read(|datacenter| {
+            let birth = &datacenter.birth.proxmox;
+            (birth.token_id.clone(), Secret::new(birth.token_secret.clone()))
+        })
+    }
+
+    /// A future that ends after the next change of the world, counted from now.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.shared.changed()
+    }
+
     /// The SHA-256 fingerprint of Proxmox' certificate, 64 lower-case hexadecimal digits.
     ///
     /// # Errors
     /// If its certificate cannot be made.
     pub fn proxmox_fingerprint(&self) -> Result<String, HostError> {
-        let host = self.shared.proxmox_host();
-        Ok(self.shared.certificates.fingerprint(&host)?)
+        let proxmox = self.endpoints.iter().find(|endpoint| endpoint.server == Server::Proxmox);
+        let host = proxmox.map(|endpoint| endpoint.host.as_str()).unwrap_or_default();
+        Ok(self.shared.certificates.fingerprint(host)?)
     }
 
     /// Client id and client secret of the Infisical identity that the castle uses.

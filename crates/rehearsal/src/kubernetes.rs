@@ -34,6 +34,7 @@ mod serve;
 mod shape;
 mod shown;
 mod store;
+mod table;
 mod trouble;
 mod typed;
 mod watch;
@@ -130,6 +131,8 @@ pub struct Kubernetes {
     era: u64,
     /// Virtual milliseconds at the last turn.
     now: u64,
+    /// By how much the world's birth is later than the usual one.
+    dawn: u64,
     store: Store,
     nodes: BTreeMap<String, NodeFacts>,
     /// Services (`namespace/name`) behind which a webhook's process listens.
@@ -163,6 +166,7 @@ impl Kubernetes {
                     cluster: Some(cluster.clone()),
                     era: self.era + 1,
                     now: turn.now,
+                    dawn: self.dawn,
                     deaf: std::mem::take(&mut self.deaf),
                     pulls: std::mem::take(&mut self.pulls),
                     troubles: std::mem::take(&mut self.troubles),
@@ -175,6 +179,7 @@ impl Kubernetes {
                 *self = Self {
                     era: self.era + 1,
                     now: turn.now,
+                    dawn: self.dawn,
                     pulls: std::mem::take(&mut self.pulls),
                     troubles: std::mem::take(&mut self.troubles),
                     ..Self::default()
@@ -376,9 +381,14 @@ impl Kubernetes {
         turn.after(ms, Effect { era: self.era, drawn: None, work });
     }
 
+    /// The world lives in other days from now on.
+    pub(crate) fn dawns(&mut self, dawn: u64) {
+        self.dawn = dawn;
+    }
+
     /// The time of the last turn as Kubernetes writes it.
     fn stamp(&self) -> String {
-        let text = Moment(EPOCH + self.now).to_string();
+        let text = Moment(EPOCH + self.dawn + self.now).to_string();
         format!("{}Z", &text[..19])
     }
 

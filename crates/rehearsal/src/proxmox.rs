@@ -40,6 +40,7 @@ pub use self::storage::{Storage, StorageKind, Volume};
 use self::task::Task;
 use self::trouble::Troubles;
 pub use self::trouble::{Breakage, Fault, Moment, ProxmoxTrouble};
+use crate::sources::FACTORY_HOST;
 use crate::turn::{HttpCall, HttpReply, Turn};
 
 /// The first second of every rehearsal, 2026-02-02T00:00:00Z, since 1970.
@@ -83,12 +84,16 @@ pub struct ProxmoxBirth {
     pub token_id: String,
     /// Its secret.
     pub token_secret: String,
+    /// The image factory that the castle uses, host and port.
+    pub factory: String,
 }
 
 /// The server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proxmox {
     node: String,
+    /// The image factories that files can be fetched from, host and port.
+    factories: BTreeSet<String>,
     storages: BTreeMap<String, Storage>,
     bridges: BTreeSet<String>,
     /// Vnets, each with its zone.
@@ -155,6 +160,7 @@ impl Proxmox {
     pub fn new(birth: &ProxmoxBirth) -> Self {
         let mut fresh = Self {
             node: birth.node.clone(),
+            factories: BTreeSet::from([FACTORY_HOST.to_owned()]),
             storages: BTreeMap::new(),
             bridges: BTreeSet::new(),
             vnets: BTreeMap::new(),
@@ -174,6 +180,7 @@ impl Proxmox {
     /// takes the new name, since there is one only.
     pub fn ensure(&mut self, birth: &ProxmoxBirth) {
         self.node.clone_from(&birth.node);
+        self.factories.insert(birth.factory.clone());
         if !self.vnets.contains_key(&birth.bridge) {
             self.bridges.insert(birth.bridge.clone());
         }

@@ -93,7 +93,10 @@ impl Sources {
 
     /// Answers a request.
     pub fn call(&mut self, call: &HttpCall) -> HttpReply {
-        if call.host == FACTORY_HOST {
+        if let Some(upstream) = self.mirrored(call) {
+            return self.call(&upstream);
+        }
+        if call.host == FACTORY_HOST || factory::serves(call) {
             let reply = factory::call(&mut self.schematics, call);
             return match reply.body {
                 HttpBody::Whole(image)
@@ -117,6 +120,19 @@ impl Sources {
             _ if self.away => text_reply(503, "text/plain", "Service Unavailable"),
             _ => git::call(&self.repositories, call),
         }
+    }
+
+    /// The call that a mirror makes of one to it: it has everything as `/<host>/<path>` of its own address.
+    fn mirrored(&self, call: &HttpCall) -> Option<HttpCall> {
+        let place = call.path.strip_prefix('/')?;
+        let (host, path) = place.split_once('/')?;
+        let upstream = || [FACTORY_HOST].into_iter().chain(MANIFEST_HOSTS);
+        let known = upstream().any(|known| known == host) || self.invented.contains_key(place);
+        (known && !upstream().any(|known| known == call.host)).then(|| HttpCall {
+            host: host.to_owned(),
+            path: format!("/{path}"),
+            ..call.clone()
+        })
     }
 
     /// System extensions in an image, by the schematic id in its file name.

@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// How many signals one input may set off: a loop between parts is a bug, and must not hang.
 const SIGNALS_MAX: usize = 10_000;
@@ -30,6 +30,9 @@ pub struct Datacenter {
     pub birth: Birth,
     /// Virtual milliseconds since birth at the last change.
     pub now: u64,
+    /// By how many milliseconds its birth is later than the usual one: a world that was served lives in the days of
+    /// those outside.
+    pub dawn: u64,
     /// How many processes have opened it.
     pub opens: u64,
     /// Changing calls that each server has carried out, over the whole life of the world.
@@ -80,6 +83,8 @@ pub enum Input {
         /// What its castle file asks for, if that differs from what the world was built for: what is new in
         /// it is added.
         birth: Option<Box<Birth>>,
+        /// How much later than usual the world's birth is from now on, if that changes.
+        dawn: Option<u64>,
     },
 }
 
@@ -124,6 +129,7 @@ impl Datacenter {
     pub fn new(birth: Birth) -> Self {
         Self {
             now: 0,
+            dawn: 0,
             opens: 0,
             mutations: BTreeMap::new(),
             queue: Queue::default(),
@@ -159,7 +165,8 @@ impl Datacenter {
             let server = answer.server();
             *self.mutations.entry(server.to_owned()).or_default() += 1;
         }
-        let concerns = Concerns { machines, cluster: self.kubernetes.place() != place };
+        let dawns = matches!(input, Input::Open { dawn: Some(_), .. });
+        let concerns = Concerns { machines, cluster: dawns || self.kubernetes.place() != place };
         Output { answer: answer.into(), changed, counted, concerns }
     }
 
@@ -248,8 +255,12 @@ impl Datacenter {
                 (Applied::Done, true, false, false)
             }
             Input::Rest => (Applied::Done, true, false, false),
-            Input::Open { birth } => {
+            Input::Open { birth, dawn } => {
                 self.opens += 1;
+                if let Some(dawn) = *dawn {
+                    self.dawn = dawn;
+                    self.kubernetes.dawns(dawn);
+                }
                 if let Some(birth) = birth {
                     self.proxmox.ensure(&birth.proxmox);
                     self.infisical.ensure(&birth.infisical);

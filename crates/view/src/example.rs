@@ -1,7 +1,5 @@
 //! A small castle and three runs of it, for the tests of every screen.
 
-use std::collections::BTreeMap;
-
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
@@ -46,7 +44,7 @@ impl Tape {
     }
 
     fn planned(&mut self, counts: &[(Verb, usize)]) {
-        let counts: BTreeMap<Verb, usize> = counts.iter().copied().collect();
+        let counts = counts.iter().map(|(verb, number)| (verb.to_string(), *number)).collect();
         self.at(400, EventKind::Planned { plan: "c0ffee1234567890".into(), counts });
     }
 

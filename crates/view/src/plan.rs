@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use castle_model::plan::Direction;
+use castle_model::spec::BUILT_IN_LAYERS;
 use castle_model::step::Wording;
 use castle_model::{LayerName, Plan, PlannedStep, Verb};
 
@@ -52,13 +53,19 @@ pub fn json(plan: &Plan) -> Result<String, serde_json::Error> {
     serde_json::to_string(plan)
 }
 
-/// The layers in the order of their first step.
+/// The layers in the order of their first step; on the way up those built in come first, in the order of the house: a look
+/// ahead, such as that into the repository, does not put its layer first.
 fn layers(plan: &Plan) -> Vec<&LayerName> {
     let mut layers = Vec::new();
     for step in &plan.steps {
         if !layers.contains(&&step.decl.layer) {
             layers.push(&step.decl.layer);
         }
+    }
+    if plan.direction == Direction::Up {
+        let place =
+            |layer: &&LayerName| BUILT_IN_LAYERS.iter().position(|name| *name == layer.as_str());
+        layers.sort_by_key(|layer| place(layer).unwrap_or(BUILT_IN_LAYERS.len()));
     }
     layers
 }

@@ -22,7 +22,8 @@ pub(crate) fn run(args: &JudgeArgs, json: bool, settings: &Settings) -> Result<E
     let path = args.file.as_deref().unwrap_or(Path::new("-"));
     let (name, text) = read(path, settings)?;
     let objects = manifest::shown(&name, &text).map_err(|error| {
-        let mut problem = Problem::usage(format!("can not judge what is in {name}")).hint(HINT);
+        let mut problem = Problem::usage(format!("can not judge what is in {name}"))
+            .hint("correct it at that place, or give what `kubectl get -o yaml` prints");
         problem.causes.push(tame(&error.to_string()));
         problem
     })?;

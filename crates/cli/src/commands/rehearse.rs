@@ -98,6 +98,7 @@ pub(crate) fn reset(
         other => other.ok(),
     };
     runtime()?.block_on(async { rehearsal.check_unused() })?;
+    remove_served(&rehearsal.datacenter)?;
     for (folder, files) in
         [(&rehearsal.datacenter, DATACENTER_FILES), (&rehearsal.castle.state, STATE_FILES)]
     {
@@ -136,6 +137,12 @@ fn remove(folder: &Path, files: &[&str]) -> Result<(), Problem> {
         return Ok(());
     }
     gone(std::fs::remove_dir(folder), folder)
+}
+
+/// Removes what `rehearse serve` wrote beside the datacenter: all of that folder is castle's own.
+fn remove_served(datacenter: &Path) -> Result<(), Problem> {
+    let served = datacenter.join(super::serve::FOLDER);
+    gone(std::fs::remove_dir_all(&served), &served)
 }
 
 fn remove_journals(folder: &Path) -> Result<(), Problem> {

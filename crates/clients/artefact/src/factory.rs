@@ -1,6 +1,7 @@
 //! The Talos image factory: registering a schematic, the addresses of what it builds, and its content.
 
 use castle_model::lock::ImagePin;
+pub use castle_model::spec::FACTORY;
 use castle_model::spec::Version;
 use castle_wire::{Rest, Verify, World};
 use http::Method;
@@ -12,13 +13,12 @@ use crate::download::{Download, Progress, Sink};
 use crate::redirect::{REDIRECTS, not_https, redirect, split, target};
 use crate::schematic::Schematic;
 
-/// Where the factory is.
-pub const FACTORY: &str = "https://factory.talos.dev";
-
 /// A client of the image factory.
 #[derive(Clone)]
 pub struct Factory {
     world: World,
+    /// Where it is: scheme, host and port.
+    place: String,
     rest: Rest,
 }
 
@@ -44,14 +44,14 @@ struct Registered {
 }
 
 impl Factory {
-    /// A client of the public factory; nothing is sent yet.
+    /// A client of the factory at an address; nothing is sent yet.
     ///
     /// # Errors
     /// If TLS cannot be set up.
-    pub fn new(world: &World) -> Result<Self, ArtefactError> {
-        let rest = Rest::open(world, FACTORY, &Verify::Roots(world.roots.clone()))
-            .map_err(|source| ArtefactError::Open { url: FACTORY.to_owned(), source })?;
-        Ok(Self { world: world.clone(), rest })
+    pub fn new(world: &World, place: &str) -> Result<Self, ArtefactError> {
+        let rest = Rest::open(world, place, &Verify::Roots(world.roots.clone()))
+            .map_err(|source| ArtefactError::Open { url: place.to_owned(), source })?;
+        Ok(Self { world: world.clone(), place: place.to_owned(), rest })
     }
 
     /// Registers a schematic, so that its images can be fetched. Registering twice changes nothing.
@@ -59,7 +59,7 @@ impl Factory {
     /// # Errors
     /// If the factory does not answer, refuses, or computes another id than we do.
     pub async fn register(&self, schematic: &Schematic) -> Result<String, ArtefactError> {
-        let url = format!("{FACTORY}/schematics");
+        let url = format!("{}/schematics", self.place);
         let reply = self
             .rest
             .request(Method::POST, "/schematics", Vec::new(), schematic.canonical())
@@ -91,7 +91,7 @@ impl Factory {
         schematic: &Schematic,
         talos: Version,
     ) -> Result<Option<u64>, ArtefactError> {
-        Ok(self.located(&image_url(schematic, talos)).await?.1)
+        Ok(self.located(&image_url(&self.place, schematic, talos)).await?.1)
     }
 
     /// The content of the disk image, read to its end and kept nowhere.
@@ -104,7 +104,7 @@ impl Factory {
         talos: Version,
         progress: Progress<'_>,
     ) -> Result<ImagePin, ArtefactError> {
-        let url = image_url(schematic, talos);
+        let url = image_url(&self.place, schematic, talos);
         let (place, promised) = self.located(&url).await?;
         let mut hash = Hash(Sha256::new());
         let size = Download::new(&self.world, &place, LIMIT).run(&mut hash, progress).await?;
@@ -134,7 +134,7 @@ impl Factory {
     }
 
     fn rest(&self, base: &str) -> Result<Rest, ArtefactError> {
-        if base == FACTORY {
+        if base == self.place {
             return Ok(self.rest.clone());
         }
         Rest::open(&self.world, base, &Verify::Roots(self.world.roots.clone()))
@@ -148,10 +148,10 @@ pub fn image_key(schematic: &Schematic, talos: Version) -> String {
     format!("{}/v{talos}/nocloud-amd64.qcow2", schematic.id())
 }
 
-/// The address of that image.
+/// The address of that image at a factory.
 #[must_use]
-pub fn image_url(schematic: &Schematic, talos: Version) -> String {
-    format!("{FACTORY}/image/{}", image_key(schematic, talos))
+pub fn image_url(factory: &str, schematic: &Schematic, talos: Version) -> String {
+    format!("{factory}/image/{}", image_key(schematic, talos))
 }
 
 /// The file name under which the image is kept: version, and as much of the schematic's id as can not be met twice.
@@ -175,7 +175,7 @@ mod tests {
         let plain = Schematic::default();
         let talos: Version = "1.13.9".parse().unwrap();
         assert_eq!(
-            image_url(&plain, talos),
+            image_url(FACTORY, &plain, talos),
             "https://factory.talos.dev/image/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba/v1.13.9/nocloud-amd64.qcow2"
         );
         assert_eq!(

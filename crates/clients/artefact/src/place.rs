@@ -86,7 +86,7 @@ mod tests {
     const URL: &str = "https://github.com/fluxcd/flux2/releases/download/v2.9.3/install.yaml";
 
     fn of(mirror: Option<&str>, url: &str) -> Result<Place, String> {
-        let downloads = DownloadsSpec { mirror: mirror.map(str::to_owned) };
+        let downloads = DownloadsSpec { mirror: mirror.map(str::to_owned), factory: None };
         Place::of(&downloads, url).map_err(|error| error.to_string())
     }
 

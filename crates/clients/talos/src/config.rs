@@ -194,7 +194,8 @@ impl Draft<'_> {
             PlatformSpec::Machines(machines) => &machines.installer,
         };
         let Self { schematic, spec, .. } = self;
-        format!("factory.talos.dev/{platform}-installer/{schematic}:v{}", spec.talos)
+        let registry = spec.downloads.installers();
+        format!("{registry}/{platform}-installer/{schematic}:v{}", spec.talos)
     }
 
     fn install_disk(&self) -> &str {

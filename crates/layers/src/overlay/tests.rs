@@ -60,7 +60,7 @@ fn longhorn_gets_its_copies_its_disk_and_its_promises() {
     insta::assert_snapshot!(storage::RELEASE.notes(&spec).join("\n"), @r#"
     namespace longhorn-system is labelled for privileged pods (PodSecurity)
     2 copies of each volume
-    the same for volumes made in Longhorn's own pages (default-replica-count)
+    the same for volumes that people make in Longhorn's UI (default-replica-count)
     volumes live in /var/mnt/longhorn (default-data-path)
     200 % of a disk may be promised to volumes (storage-over-provisioning-percentage)
     "#);

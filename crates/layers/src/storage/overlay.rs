@@ -25,7 +25,7 @@ pub(super) fn overlay(spec: &Spec) -> Vec<Adjustment> {
             "replicas",
             "default-replica-count",
             storage.replicas.to_string(),
-            "the same for volumes made in Longhorn's own pages",
+            "the same for volumes that people make in Longhorn's UI",
         ),
     ];
     let disk = spec.nodes.iter().any(NodeSpec::has_data_disk).then(|| DATA_DISK.to_owned());

@@ -137,3 +137,41 @@ fn a_longhorn_that_is_too_old_stops_the_layer_before_its_first_write() {
         assert_eq!(rehearsal.changes_of("longhorn", since), Vec::<String>::new());
     });
 }
+
+#[test]
+fn the_pool_waits_for_the_webhook_through_every_control_plane() {
+    runtime().unwrap().block_on(async {
+        let spec = sized(3, 1);
+        let (second, end) = (spec.nodes[1].clone(), 200_000);
+        let mut rehearsal = Rehearsal::open(spec, 5);
+        // Two of three API servers reach it long before.
+        rehearsal.host.cause(KubernetesTrouble::WebhooksCutOff(second.address, end));
+        let report = rehearsal.up().await;
+        assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);
+        let requests = rehearsal.host.requests();
+        let pools = requests.iter().filter(|request| request.path.contains("/ipaddresspools/"));
+        let (stored, tried): (Vec<_>, Vec<_>) = pools.partition(|request| request.counted);
+        assert!(
+            tried.iter().any(|request| request.at < end && request.status == 201),
+            "others accept it"
+        );
+        assert!(
+            tried.iter().any(|request| request.at < end && request.status == 500),
+            "and one can not"
+        );
+        assert!(!stored.is_empty() && stored.iter().all(|request| request.at >= end), "{stored:?}");
+        let waits = rehearsal.events.iter().filter_map(|event| match &event.kind {
+            EventKind::StepWaiting { step, reason } if *step == networking::pool_id() => {
+                Some(reason.clone())
+            }
+            EventKind::StepRetrying { step, failure, .. } if *step == networking::pool_id() => {
+                Some(failure.to_string())
+            }
+            _ => None,
+        });
+        let waits: Vec<String> = waits.collect();
+        assert!(waits.iter().any(|reason| reason.contains("cp-02")), "{waits:#?}");
+        let proof = rehearsal.proof(&networking::pool_id());
+        assert!(proof.contains("accepted through cp-01, cp-02, cp-03"), "{proof}");
+    });
+}

@@ -37,7 +37,8 @@ impl Step for Installer {
 
     async fn act(&self, _cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
         let what = "register the extensions with the image factory";
-        let factory = Factory::new(&self.0.world).map_err(|error| error.failure(what))?;
+        let place = self.0.spec().downloads.factory();
+        let factory = Factory::new(&self.0.world, place).map_err(|error| error.failure(what))?;
         let wanted = schematic(self.0.spec().platform.extensions())?;
         let id = factory.register(&wanted).await.map_err(|error| error.failure(what))?;
         Ok(Acted::of(Change::Unchanged).with(SCHEMATIC, id))

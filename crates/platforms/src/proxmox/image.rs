@@ -68,7 +68,8 @@ pub async fn pin(
         Failure::new(Class::Invalid, &what, "this castle's machines are not made from an image")
     })?;
     let schematic = schematic(&platform.extensions)?;
-    let factory = Factory::new(world).map_err(|error| error.failure(&what))?;
+    let factory =
+        Factory::new(world, spec.downloads.factory()).map_err(|error| error.failure(&what))?;
     factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
     let pin = factory.digest(&schematic, spec.talos, progress).await;
     let pin = pin.map_err(|error| error.failure(&what))?;
@@ -212,7 +213,8 @@ impl Step for Image {
         let there = self.size(cx).await?;
         let mut length = pin.map(|pin| pin.size);
         if there.is_none() || pin.is_none() {
-            let factory = Factory::new(&self.0.world).map_err(|error| error.failure(&what))?;
+            let factory = Factory::new(&self.0.world, &spec.factory);
+            let factory = factory.map_err(|error| error.failure(&what))?;
             factory.register(&schematic).await.map_err(|error| error.failure(&what))?;
             if length.is_none() {
                 let said = factory.size(&schematic, spec.talos).await;
@@ -224,7 +226,7 @@ impl Step for Image {
             // A download that was begun before has brought it; the gate compares its length.
             return Ok(Acted::of(Change::Created).with(SIZE, size.to_string()));
         }
-        let (url, filename) = (image_url(&schematic, spec.talos), file(spec)?);
+        let (url, filename) = (image_url(&spec.factory, &schematic, spec.talos), file(spec)?);
         let sha256 = pin.map(|pin| pin.sha256.as_str());
         let wanted = Download { url: &url, filename: &filename, sha256 };
         let download = client

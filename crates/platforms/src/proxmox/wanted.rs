@@ -12,6 +12,8 @@ pub struct Wanted {
     pub name: CastleName,
     /// The version of Talos in the image.
     pub talos: Version,
+    /// The address of the image factory.
+    pub factory: String,
     /// The host.
     pub platform: ProxmoxSpec,
     /// Addresses.
@@ -50,6 +52,7 @@ impl Wanted {
         Some(Self {
             name: spec.name.clone(),
             talos: spec.talos,
+            factory: spec.downloads.factory().to_owned(),
             platform: spec.platform.proxmox()?.clone(),
             network: spec.network.clone(),
             nodes: spec.nodes.iter().filter_map(VmNode::of).collect(),

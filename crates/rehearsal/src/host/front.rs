@@ -61,11 +61,10 @@ impl Front {
     /// If an endpoint's address is not a loopback one, or cannot be bound.
     pub async fn open(host: &Host) -> Result<Self, FrontError> {
         let shared = host.shared.clone();
-        let endpoints: Vec<SocketAddrV4> = shared.read(|world| {
-            let endpoints = world.birth.endpoints.iter();
-            let socket = |host: &str, port| Some(SocketAddrV4::new(host.parse().ok()?, port));
-            endpoints.filter_map(|endpoint| socket(&endpoint.host, endpoint.port)).collect()
-        });
+        let socket = |host: &str, port| Some(SocketAddrV4::new(host.parse().ok()?, port));
+        let endpoints = host.endpoints.iter();
+        let endpoints: Vec<SocketAddrV4> =
+            endpoints.filter_map(|endpoint| socket(&endpoint.host, endpoint.port)).collect();
         let mut front = Self { open: Arc::default(), tasks: JoinSet::new() };
         for socket in &endpoints {
             front.open.bind(&shared, *socket).await?;
@@ -93,6 +92,17 @@ impl Front {
     #[must_use]
     pub fn refused(&self) -> Option<FrontError> {
         self.open.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Waits until a machine's port can not be bound, and says which.
+    pub async fn refusal(&self) -> FrontError {
+        loop {
+            let changed = self.open.changed.notified();
+            if let Some(error) = self.refused() {
+                return error;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until a socket is bound (or, if it is not wanted, gone).

@@ -216,14 +216,6 @@ impl Shared {
         self.state().trace.hash()
     }
 
-    pub(super) fn proxmox_host(&self) -> String {
-        self.read(|datacenter| {
-            let mut endpoints = datacenter.birth.endpoints.iter();
-            endpoints.find(|e| e.server == Server::Proxmox).map(|e| e.host.clone())
-        })
-        .unwrap_or_default()
-    }
-
     /// Runs a task until the host ends.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);

@@ -34,14 +34,22 @@ pub(super) struct VirtualTime {
 }
 
 impl VirtualTime {
-    pub(super) fn from(rested: u64) -> Self {
-        Self { rested, began: tokio::time::Instant::now(), speed: 1, epoch: EPOCH }
+    pub(super) fn from(rested: u64, dawn: u64) -> Self {
+        let epoch = Moment(EPOCH.0 + dawn);
+        Self { rested, began: tokio::time::Instant::now(), speed: 1, epoch }
     }
 
-    /// Time for people outside of the rehearsal: it goes on from their time of day, at a speed.
-    pub(super) fn live(rested: u64, pace: Pace) -> Self {
-        let epoch = Moment(pace.now.0.saturating_sub(rested));
-        Self { speed: pace.speed.max(1), epoch, ..Self::from(rested) }
+    /// Time for people outside of the rehearsal: it goes on from their time of day, at a speed. A world that is ahead of
+    /// them stays so: its time never goes back.
+    pub(super) fn live(rested: u64, dawn: u64, pace: Pace) -> Self {
+        let began = Self::from(rested, dawn);
+        let epoch = Moment(pace.now.0.saturating_sub(rested)).max(began.epoch);
+        Self { speed: pace.speed.max(1), epoch, ..began }
+    }
+
+    /// By how much the world's birth is later than the usual one.
+    pub(super) fn dawn(&self) -> u64 {
+        self.epoch.0.saturating_sub(EPOCH.0)
     }
 
     /// Milliseconds since the world's birth.

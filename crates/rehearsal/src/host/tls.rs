@@ -100,6 +100,10 @@ impl Certificates {
         self.root.clone()
     }
 
+    pub(super) fn root_pem(&self) -> String {
+        self.issuer_pem.clone()
+    }
+
     /// The SHA-256 fingerprint of the certificate that a named server shows.
     pub(super) fn fingerprint(&self, host: &str) -> Result<String, IdentityError> {
         let (chain, _) = self.public(host)?;

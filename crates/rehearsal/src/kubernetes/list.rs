@@ -12,6 +12,7 @@ use super::kinds::Resource;
 use super::refuse::No;
 use super::route::{Query, Route, Selector};
 use super::shown::Shown;
+use super::table::Table;
 use super::watch::Opening;
 use super::{BOOKMARKS, Kubernetes, Work};
 use crate::turn::{HttpBody, HttpReply, Turn};
@@ -66,9 +67,9 @@ impl Kubernetes {
     pub(super) fn list(
         &self,
         turn: &mut Turn<'_>,
-        resource: &Resource,
-        route: &Route,
+        (resource, route): (&Resource, &Route),
         query: &Query,
+        table: Option<Table>,
     ) -> Result<HttpReply, No> {
         let mut prefix = format!("{}/{}/", resource.group, resource.plural);
         if !route.namespace.is_empty() {
@@ -77,7 +78,7 @@ impl Kubernetes {
         let selector = Selector::parse(query, resource)?.named(route.name.as_deref());
         if query.is("watch") {
             let opening = Opening::read(query);
-            let cursor = self.watch(resource, prefix, selector, &opening)?;
+            let cursor = self.watch(resource, prefix, selector, &opening)?.in_rows(table);
             // Bookmarks end the longer ones.
             if let Some(lasts) = opening.lasts.filter(|lasts| *lasts < BOOKMARKS) {
                 self.in_time(turn, lasts, Work::WatchEnds);
@@ -101,6 +102,10 @@ impl Kubernetes {
             if selector.is_everything() {
                 metadata["remainingItemCount"] = (all - limit).into();
             }
+        }
+        if let Some(table) = table {
+            let objects = objects.values().take(limit.unwrap_or(all)).map(|object| &**object);
+            return Ok(HttpReply::json(200, &table.of(self, &metadata, objects)));
         }
         let api_version = resource.api_version();
         let shown = |object| {

@@ -9,6 +9,7 @@ use super::refuse::No;
 use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
+use super::table::Table;
 use super::write::Write;
 use super::{Kubernetes, discovery};
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
@@ -81,10 +82,10 @@ impl Kubernetes {
             return Err(No::no_such_path());
         }
         let query = Query::parse(&call.query);
+        let table = Table::wanted(self, accept, &query, &resource).filter(|_| get);
         match (call.method.as_str(), &route.name) {
-            ("GET", Some(_)) if query.is("watch") => self.list(turn, &resource, &route, &query),
-            ("GET", Some(name)) => self.get(&resource, &route, name),
-            ("GET", None) => self.list(turn, &resource, &route, &query),
+            ("GET", Some(name)) if !query.is("watch") => self.get(&resource, &route, name, table),
+            ("GET", _) => self.list(turn, (&resource, &route), &query, table),
             ("POST", None) => Write { resource, route, query, call }.create(self, turn),
             ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
             ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),
@@ -120,9 +121,18 @@ impl Kubernetes {
         resource.custom.then(|| self.store.shared(&place)).flatten()
     }
 
-    fn get(&self, resource: &Resource, route: &Route, name: &str) -> Result<HttpReply, No> {
+    fn get(
+        &self,
+        resource: &Resource,
+        route: &Route,
+        name: &str,
+        table: Option<Table>,
+    ) -> Result<HttpReply, No> {
         let place = key(&resource.group, &resource.plural, &route.namespace, name);
         let object = self.store.get(&place).ok_or_else(|| No::not_found(resource, name))?;
+        if let Some(table) = table {
+            return Ok(HttpReply::json(200, &table.alone(self, object)));
+        }
         Ok(HttpReply::json(200, &Shown::alone(object, &resource.api_version())))
     }
 }

@@ -11,6 +11,7 @@ use super::refuse::No;
 use super::route::{Query, Selector};
 use super::shown::Shown;
 use super::store::Change;
+use super::table::Table;
 use super::{BOOKMARKS, Kubernetes};
 use crate::turn::json_bytes;
 
@@ -60,9 +61,23 @@ pub struct WatchCursor {
     marks_first: bool,
     /// The oldest change that is remembered of the kind, if that is not old enough.
     forgotten: Option<u64>,
+    /// The table whose rows are sent instead of objects.
+    table: Option<Table>,
 }
 
 impl WatchCursor {
+    /// The same, telling rows of a table if one is wanted.
+    pub(super) fn in_rows(self, table: Option<Table>) -> Self {
+        Self { table, ..self }
+    }
+
+    fn line(&mut self, world: &Kubernetes, word: &str, object: &Value) -> Bytes {
+        match &mut self.table {
+            Some(table) => line(word, &table.next(world, object)),
+            None => line(word, &Shown::alone(object, &self.api_version)),
+        }
+    }
+
     fn bookmark(&self, last_of_first: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": self.version.to_string()});
         if last_of_first {
@@ -112,6 +127,7 @@ impl Kubernetes {
             first: Vec::new(),
             marks_first: opening.initial,
             forgotten: None,
+            table: None,
         };
         if opening.initial || matches!(opening.from.as_str(), "" | "0") {
             let there = self.store.under(&cursor.prefix).map(|(_, object)| object);
@@ -137,7 +153,7 @@ impl Kubernetes {
         }
         let mut lines: Vec<Bytes> = Vec::new();
         for object in std::mem::take(&mut cursor.first) {
-            lines.push(line("ADDED", &Shown::alone(&object, &cursor.api_version)));
+            lines.push(cursor.line(self, "ADDED", &object));
         }
         if std::mem::take(&mut cursor.marks_first) {
             lines.push(cursor.bookmark(true));
@@ -152,7 +168,7 @@ impl Kubernetes {
         };
         for change in changes {
             if let Some(word) = cursor.word(change) {
-                lines.push(line(word, &Shown::alone(&change.object, &cursor.api_version)));
+                lines.push(cursor.line(self, word, &change.object));
             }
         }
         cursor.version = cursor.version.max(self.store.version());

@@ -58,9 +58,10 @@ impl Proxmox {
     }
 
     /// `GET /nodes/N/query-url-metadata`.
-    pub(super) fn url_metadata(request: &Request) -> Result<Answer, Refusal> {
+    pub(super) fn url_metadata(&self, request: &Request) -> Result<Answer, Refusal> {
         let url = request.parameters.get("url").cloned().unwrap_or_default();
-        reachable(&url).map_err(|_| Refusal::failed("invalid server response: '404 Not Found'"))?;
+        self.reachable(&url)
+            .map_err(|_| Refusal::failed("invalid server response: '404 Not Found'"))?;
         let filename = url.rsplit('/').next().unwrap_or_default();
         let kind = "application/octet-stream";
         Ok(Answer::read(json!({"filename": filename, "mimetype": kind, "size": IMAGE_FILE})))
@@ -97,12 +98,35 @@ impl Proxmox {
 
     /// Whether the server has the file and the storage room for it.
     fn fetchable(&self, download: &Download) -> Result<(), String> {
-        reachable(&download.url)?;
+        self.reachable(&download.url)?;
         if self.free_on(&download.storage) < IMAGE_FILE {
             // wget: the file could not be written.
             return Err("download failed: exit code 3".to_owned());
         }
         Ok(())
+    }
+
+    /// Whether the image factory has something at an address: `/image/<schematic>/v<version>/<file>`.
+    fn reachable(&self, url: &str) -> Result<(), String> {
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !self.factories.contains(host) {
+            // wget: the name does not resolve from here.
+            return Err("download failed: exit code 4".to_owned());
+        }
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let pieces: Vec<&str> = path.split('/').collect();
+        let found = match pieces.as_slice() {
+            ["image", schematic, version, file] => {
+                schematic.len() == 64
+                    && schematic.chars().all(|c| c.is_ascii_hexdigit())
+                    && version.starts_with('v')
+                    && file.starts_with("nocloud-")
+            }
+            _ => false,
+        };
+        // wget: the server answered with an error, here 404.
+        if found { Ok(()) } else { Err("download failed: exit code 8".to_owned()) }
     }
 
     /// Keeps what was downloaded.
@@ -153,29 +177,6 @@ pub(super) fn sum(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let path = rest.find('/').map_or("", |at| &rest[at..]);
     hex::encode(Sha256::digest(image_bytes(path)))
-}
-
-/// Whether the image factory has something at an address: `/image/<schematic>/v<version>/<file>`.
-fn reachable(url: &str) -> Result<(), String> {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    if host != "factory.talos.dev" {
-        // wget: the name does not resolve from here.
-        return Err("download failed: exit code 4".to_owned());
-    }
-    let path = percent_decode_str(path).decode_utf8_lossy();
-    let pieces: Vec<&str> = path.split('/').collect();
-    let found = match pieces.as_slice() {
-        ["image", schematic, version, file] => {
-            schematic.len() == 64
-                && schematic.chars().all(|c| c.is_ascii_hexdigit())
-                && version.starts_with('v')
-                && file.starts_with("nocloud-")
-        }
-        _ => false,
-    };
-    // wget: the server answered with an error, here 404.
-    if found { Ok(()) } else { Err("download failed: exit code 8".to_owned()) }
 }
 
 fn plain_name(name: &str) -> String {

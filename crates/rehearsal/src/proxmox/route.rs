@@ -92,7 +92,7 @@ impl Proxmox {
         match place {
             ("GET", "/status") => Ok(Answer::read(self.node_status(turn.now))),
             ("GET", "/network") => Ok(self.list_network(request)),
-            ("GET", "/query-url-metadata") => Self::url_metadata(request),
+            ("GET", "/query-url-metadata") => self.url_metadata(request),
             ("GET", "/tasks") => Ok(self.list_tasks(request)),
             ("GET", "/tasks/{upid}/status") => self.task_status(request, upid),
             ("GET", "/tasks/{upid}/log") => self.task_log(request, upid),

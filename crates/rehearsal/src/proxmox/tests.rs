@@ -29,6 +29,7 @@ fn birth() -> ProxmoxBirth {
         bridge: "vmbr0".to_owned(),
         token_id: "root@pam!ci".to_owned(),
         token_secret: "6f9f3f0e".to_owned(),
+        factory: "factory.talos.dev".to_owned(),
     }
 }
 

@@ -73,6 +73,15 @@ impl Schematic {
     }
 }
 
+/// Whether a request is one to a factory, whatever its host is called: no repository has such a path.
+pub(super) fn serves(call: &HttpCall) -> bool {
+    let path = call.path.as_str();
+    let of_factory = matches!(path, "/schematics" | "/versions")
+        || path.starts_with("/schematics/")
+        || path.starts_with("/image/");
+    of_factory && !super::MANIFEST_HOSTS.contains(&call.host.as_str())
+}
+
 /// Answers a request to the factory.
 pub(super) fn call(schematics: &mut BTreeMap<String, Schematic>, call: &HttpCall) -> HttpReply {
     match (call.method.as_str(), call.path.as_str()) {

@@ -34,9 +34,9 @@ fn some_input(pick: u8) -> Input {
     let schematic = |arguments: &str| format!("customization: {{extraKernelArgs: [{arguments}]}}");
     match pick % 7 {
         0 => Input::Fire,
-        1 => Input::Open { birth: None },
+        1 => Input::Open { birth: None, dawn: Some(5) },
         6 => Input::Rest,
-        2 => Input::Open { birth: Some(Box::new(Birth::of(&spec(3, 2), 4))) },
+        2 => Input::Open { birth: Some(Box::new(Birth::of(&spec(3, 2), 4))), dawn: None },
         3 => call(Server::Sources, "POST", "factory.talos.dev", "/schematics", b"\xff\xfe"),
         4 => call(Server::Proxmox, "POST", "pve.lan", "/api2/json/nodes/pve/qemu", b"vmid=100"),
         _ => {

@@ -1,0 +1,150 @@
+//! `castle rehearse serve`: a castle is raised in a served datacenter by another process, over real sockets.
+
+use std::io::{BufRead, BufReader, Read as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::context::{Context, Said};
+
+/// A served datacenter.
+struct Served {
+    process: Child,
+    /// The sheet.
+    sheet: Value,
+    at: Ipv4Addr,
+}
+
+impl Served {
+    fn start(castle: &Context, at: Ipv4Addr) -> Self {
+        let words = ["rehearse", "serve", "--json", "--speed", "30", "--at", &at.to_string()];
+        let mut command = castle.command(&words);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            panic!("not served: {:?}", Said::of(&process.wait_with_output().unwrap()).err);
+        }
+        Self { sheet: serde_json::from_str(&line).unwrap(), process, at }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.sheet["folder"].as_str().unwrap()).join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    /// A castle's command for real, with what the sheet says it needs.
+    fn run(&self, castle: &Context, words: &[&str]) -> Said {
+        let file = self.file("served.hcl");
+        let mut command = castle.command(&[&["-f", file.to_str().unwrap()], words].concat());
+        for line in self.text("environment").lines() {
+            let (name, value) = line.split_once('=').unwrap();
+            command.env(name, value);
+        }
+        Said::of(&command.output().unwrap())
+    }
+
+    /// Ends it, and gives its code and what it told.
+    fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        let mut told = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        let code = self.process.wait().unwrap().code();
+        assert!(TcpStream::connect((self.at, 8006)).is_err(), "the sockets are closed");
+        (code, told)
+    }
+}
+
+/// The addresses that a process listens at, as the system knows them.
+fn listeners(process: &Child) -> Vec<(String, u16)> {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", process.id())).unwrap();
+    let links: Vec<String> = files
+        .filter_map(|file| std::fs::read_link(file.unwrap().path()).ok())
+        .map(|link| link.display().to_string())
+        .collect();
+    let mut found = Vec::new();
+    for table in ["tcp", "tcp6", "udp", "udp6"] {
+        let table = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        for line in table.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if links.contains(&format!("socket:[{}]", fields[9])) && fields[3] == "0A" {
+                let (address, port) = fields[1].split_once(':').unwrap();
+                found.push((address.to_owned(), u16::from_str_radix(port, 16).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
+    let castle = Context::new();
+    let served = Served::start(&castle, Ipv4Addr::new(127, 0, 40, 41));
+    let up = served.run(&castle, &["up"]).ends(0);
+    assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);
+    assert_eq!(castle.guests(), [421, 422, 423, 431, 432], "others may look meanwhile");
+
+    let open = listeners(&served.process);
+    assert!(open.len() >= 13, "{open:?}");
+    assert!(
+        open.iter().all(|(address, _)| address.ends_with("7F") && address.len() == 8),
+        "{open:?}"
+    );
+
+    let kubeconfig = served.text("kubeconfig");
+    assert!(kubeconfig.contains("server: https://127.0.41.210:6443"), "{kubeconfig}");
+    let modes = std::fs::read_dir(served.file("")).unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        (entry.file_name(), entry.metadata().unwrap().permissions().mode() & 0o077)
+    });
+    let open_files: Vec<_> = modes.filter(|(_, mode)| *mode != 0).collect();
+    assert!(open_files.is_empty(), "{open_files:?}");
+    let secret = served.text("proxmox-token");
+    assert!(!served.sheet.to_string().contains(&secret), "the sheet shows a secret");
+
+    let second = castle.run(&["rehearse", "serve", "--at", "127.0.40.42"]).ends(3);
+    let holder = format!("in use by process {}", served.process.id());
+    assert!(second.err.contains(&holder), "{}", second.err);
+
+    let (code, told) = served.end(Signal::INT);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("kubeconfig and talosconfig written"), "{told}");
+    assert!(told.contains("the sockets are closed and the datacenter is saved"), "{told}");
+
+    // The world is kept: served again, the castle stands in it.
+    let served = Served::start(&castle, Ipv4Addr::new(127, 0, 40, 41));
+    let again = served.run(&castle, &["up"]).ends(0);
+    assert!(again.out.contains("nothing changed"), "{}", again.out);
+    served.run(&castle, &["down", "--yes"]).ends(0);
+    assert_eq!(served.end(Signal::TERM).0, Some(0));
+    assert!(castle.guests().is_empty());
+    // And a rehearsal goes on in it, in its own way.
+    castle.run(&["rehearse", "up"]).ends(0);
+    castle.run(&["rehearse", "reset", "--yes"]).ends(0);
+    assert!(!castle.datacenter().exists());
+}
+
+#[test]
+fn a_port_that_somebody_has_and_an_address_of_others_are_refused() {
+    let castle = Context::new();
+    let mine = TcpListener::bind((Ipv4Addr::new(127, 0, 50, 61), 8443)).unwrap();
+    let said = castle.run(&["rehearse", "serve", "--at", "127.0.50.61"]).ends(1);
+    drop(mine);
+    let told = format!(
+        "cannot listen at 127.0.50.61:8443: it is in use by process {} (",
+        std::process::id()
+    );
+    assert!(said.err.contains(&told), "{}", said.err);
+    assert!(said.err.contains("--at 127.0.50.62"), "{}", said.err);
+    for address in ["0.0.0.0", "192.168.1.4", "10.0.0.1"] {
+        let said = castle.run(&["rehearse", "serve", "--at", address]).ends(2);
+        assert!(said.err.contains("is not a loopback address"), "{}", said.err);
+    }
+}
