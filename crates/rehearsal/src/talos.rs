@@ -39,7 +39,7 @@ pub use call::{
 };
 use discovery::Discovery;
 use etcd::Etcd;
-use machine::{Api, KUBERNETES_PORT, Machine, PORTS, Troubles};
+use machine::{KUBERNETES_PORT, Machine, PORTS, Troubles};
 pub(crate) use resource::known_resources;
 pub use trouble::TalosTrouble;
 
