@@ -35,6 +35,8 @@ mod lists;
 mod refusals;
 #[path = "contract/removal.rs"]
 mod removal;
+#[path = "contract/tables.rs"]
+mod tables;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
@@ -45,8 +47,8 @@ use known::KNOWN_DIFFERENCES;
 type Case = (&'static str, fn(&Api) -> Pin<Box<dyn Future<Output = ()> + '_>>);
 
 fn cases() -> Vec<Case> {
-    [apply::CASES, lists::CASES, kinds::CASES, refusals::CASES, removal::CASES, webhooks::CASES]
-        .concat()
+    let told = [apply::CASES, lists::CASES, kinds::CASES, refusals::CASES, removal::CASES];
+    [told.concat(), tables::CASES.to_vec(), webhooks::CASES.to_vec()].concat()
 }
 
 #[test]

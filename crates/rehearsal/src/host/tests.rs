@@ -18,6 +18,7 @@ mod life;
 mod machine;
 mod proxmox;
 mod vault;
+mod wire;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 
