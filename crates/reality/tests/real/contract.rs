@@ -39,6 +39,8 @@ mod lists;
 mod refusals;
 #[path = "contract/removal.rs"]
 mod removal;
+#[path = "contract/tables.rs"]
+mod tables;
 #[path = "contract/webhooks.rs"]
 mod webhooks;
 
@@ -56,6 +58,7 @@ fn cases() -> Vec<Case> {
         kinds::CASES,
         refusals::CASES,
         removal::CASES,
+        tables::CASES,
         webhooks::CASES,
     ]
     .concat()

@@ -13,20 +13,35 @@ use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls_pki_types::CertificateDer;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
-use super::shared::{CallDoor, Shared};
+use super::shared::{CallDoor, Shared, WatchMark};
+use super::strike::{self, Cut};
 use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
 
-/// The largest request that a server takes.
+/// The largest request that a server takes, and that Kubernetes' API server does.
 const BODY_MAX: usize = 16 * 1024 * 1024;
+const KUBERNETES_BODY_MAX: usize = 3 * 1024 * 1024;
+
+/// How many calls one HTTP/2 connection may have open, as Go's servers allow.
+const STREAMS_MAX: u32 = 250;
+
+/// How long those outside may take, in real time: for a handshake, for the head of a request, for its body. Inside, time
+/// is virtual and every client is ours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) handshake: Duration,
+    pub(super) head: Duration,
+    pub(super) body: Duration,
+}
 
 /// How long a connection that breaks off lives on after its last bytes.
 const BREAK: Duration = Duration::from_millis(5);
@@ -45,6 +60,7 @@ pub(super) async fn connection(
     shared: Arc<Shared>,
     target: Target,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    patience: Option<Patience>,
 ) {
     let (listen, generation) = match &target {
         Target::Endpoint { .. } => (None, None),
@@ -53,9 +69,12 @@ pub(super) async fn connection(
             (Some(*listen), identity.map(|identity| identity.generation))
         }
     };
-    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), stream));
+    let cut = Cut::default();
+    let way = (cut.clone(), patience);
+    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), way, stream));
     tokio::select! {
         biased;
+        () = cut.made() => return,
         () = broken(&shared, &target, listen, generation) => {}
         () = &mut served => return,
     }
@@ -99,6 +118,7 @@ async fn mute(mut stream: impl AsyncRead + Unpin) {
 async fn serve(
     shared: Arc<Shared>,
     target: Target,
+    (cut, patience): (Cut, Option<Patience>),
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
 ) {
     let identity = match &target {
@@ -114,7 +134,10 @@ async fn serve(
     let Ok(config) = shared.certificates.config(&target, identity.as_ref(), shared.time) else {
         return;
     };
-    let Ok(tls) = TlsAcceptor::from(config).accept(stream).await else { return };
+    let handshake = TlsAcceptor::from(config).accept(stream);
+    let Ok(Ok(tls)) = within(patience.map(|patience| patience.handshake), handshake).await else {
+        return;
+    };
     let (_, session) = tls.get_ref();
     let known = |chain: &[CertificateDer<'_>]| match (&target, &identity) {
         (Target::Machine { listen: Listen::KubeApi { .. }, .. }, Some(identity)) => {
@@ -126,15 +149,21 @@ async fn serve(
     let peer = shown.and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(shared.clone());
-    let service =
-        service_fn(move |request| answer(shared.clone(), target.clone(), peer.clone(), request));
+    let service = service_fn(move |request| {
+        let (peer, cut) = (peer.clone(), cut.clone());
+        answer(shared.clone(), Whom { target: target.clone(), peer, cut, patience }, request)
+    });
     let io = TokioIo::new(tls);
     // How a connection ends is the client's to tell.
     if h2 {
         let mut server = hyper::server::conn::http2::Builder::new(tasks);
+        server.max_concurrent_streams(STREAMS_MAX);
         drop(server.auto_date_header(false).serve_connection(io, service).await);
     } else {
         let mut server = hyper::server::conn::http1::Builder::new();
+        if let Some(patience) = patience {
+            server.timer(TokioTimer::new()).header_read_timeout(patience.head);
+        }
         drop(server.auto_date_header(false).serve_connection(io, service).await);
     }
 }
@@ -149,37 +178,63 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
     }
 }
 
-async fn answer(
-    shared: Arc<Shared>,
+/// Whom a request reached, and from whom it came.
+struct Whom {
     target: Target,
     peer: Option<Peer>,
+    cut: Cut,
+    patience: Option<Patience>,
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    whom: Whom,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, io::Error> {
-    let (server, host) = match target {
-        Target::Endpoint { server, host } => (server, host),
+    let Whom { target, peer, cut, patience } = whom;
+    let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
+    let query = request.uri().query().unwrap_or_default();
+    let mut seen = strike::seen(&target, &method, &path);
+    seen.again = shared.is_kept(&seen, query);
+    let blow = shared.meet(&seen);
+    strike::before(&shared, blow.as_ref(), &cut).await?;
+    let (server, host) = match &target {
+        Target::Endpoint { server, host } => (*server, host.clone()),
         Target::Machine { listen: Listen::KubeApi { .. }, address, .. } => {
             (Server::Kubernetes, address.to_string())
         }
         Target::Machine { vmid, listen, .. } => {
-            return Ok(machine(shared, vmid, listen, peer, request).await);
+            let (vmid, listen) = (*vmid, *listen);
+            let response = match strike::machine_answer(blow.as_ref()) {
+                Some(response) => {
+                    shared.note_struck(&format!("talos/{vmid}"), (&method, &path), 200);
+                    response
+                }
+                None => machine(shared.clone(), vmid, listen, peer, request).await,
+            };
+            strike::after(&shared, blow.as_ref(), &cut).await?;
+            return Ok(response);
         }
     };
-    let Some(call) = read(host, peer, request).await else {
-        let mut refused = Response::new(Body::empty());
-        *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-        return Ok(refused);
+    let limit = if server == Server::Kubernetes { KUBERNETES_BODY_MAX } else { BODY_MAX };
+    let reading = read(host, peer, request, limit);
+    let Ok(call) = within(patience.map(|patience| patience.body), reading).await else {
+        return Err(io::Error::from(io::ErrorKind::TimedOut));
     };
+    let Some(call) = call else { return response(shared, too_large(server, limit)) };
     let bodiless = call.method == "HEAD";
     // No answer: the world has ended, and the connection with it.
-    let (mut reply, delay) =
-        shared.request(server, call).ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
+        .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
     if bodiless && let HttpBody::Whole(body) = &reply.body {
         // HTTP/2 takes a body where none may be as a breach.
         reply.headers.push(("content-length".to_owned(), body.len().to_string()));
         reply.body = HttpBody::Whole(Bytes::new());
     }
-    response(shared, reply)
+    let response = response(shared.clone(), reply)?;
+    Ok(strike::dripped(shared, blow.as_ref(), response))
 }
 
 async fn machine(
@@ -198,9 +253,40 @@ async fn machine(
     response
 }
 
-async fn read(host: String, peer: Option<Peer>, request: Request<Incoming>) -> Option<HttpCall> {
+/// What a server says to a request whose body is too large for it.
+fn too_large(server: Server, limit: usize) -> HttpReply {
+    match server {
+        Server::Kubernetes => HttpReply::json(
+            413,
+            &json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": format!("Request entity too large: limit is {limit}"),
+                "reason": "RequestEntityTooLarge", "code": 413,
+            }),
+        ),
+        _ => HttpReply::empty(413),
+    }
+}
+
+/// Waits no longer than those outside are given; for ever for those inside.
+async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> Result<T, tokio::time::error::Elapsed> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await,
+        None => Ok(work.await),
+    }
+}
+
+async fn read(
+    host: String,
+    peer: Option<Peer>,
+    request: Request<Incoming>,
+    limit: usize,
+) -> Option<HttpCall> {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_MAX).collect().await.ok()?.to_bytes().to_vec();
+    let body = Limited::new(body, limit).collect().await.ok()?.to_bytes().to_vec();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     Some(HttpCall {
         method: head.method.as_str().to_owned(),
@@ -255,19 +341,41 @@ fn broken_off(
     }))
 }
 
+/// A watch that is being told.
+struct Told {
+    shared: Arc<Shared>,
+    cursor: WatchCursor,
+    /// When it began, counted in ends of all watches.
+    mark: WatchMark,
+}
+
 /// The lines of a watch, as the world brings them.
 fn watch(
     shared: Arc<Shared>,
     cursor: WatchCursor,
 ) -> StreamBody<impl futures::Stream<Item = Result<Frame<Bytes>, io::Error>>> {
-    StreamBody::new(stream::unfold((shared, cursor), |(shared, mut cursor)| async move {
+    let mark = shared.watch_mark();
+    StreamBody::new(stream::unfold(Told { shared, cursor, mark }, |mut told| async move {
         loop {
+            let Told { shared, cursor, mark } = &mut told;
             let changed = shared.cluster_changed();
-            let lines = shared.read(|world| world.kubernetes.watch_lines(&mut cursor))?;
-            if !lines.is_empty() {
-                return Some((Ok(Frame::data(Bytes::from(lines.concat()))), (shared, cursor)));
+            match shared.watch_mark().ends(*mark) {
+                Some(false) => return None,
+                Some(true) => shared.read(|world| world.kubernetes.expire(cursor)),
+                None => {}
             }
-            changed.await;
+            let lines = shared.read(|world| world.kubernetes.watch_lines(cursor))?;
+            if lines.is_empty() {
+                changed.await;
+                continue;
+            }
+            let (late, twice) = shared.meet_events();
+            if late > 0 {
+                pause(shared.time.real(Duration::from_millis(late))).await;
+            }
+            let lines =
+                if twice { [lines.concat(), lines.concat()].concat() } else { lines.concat() };
+            return Some((Ok(Frame::data(Bytes::from(lines))), told));
         }
     }))
 }

@@ -11,6 +11,7 @@ use super::*;
 use crate::testing::{private_folder, spec};
 
 mod cluster;
+mod desk;
 mod download;
 mod front;
 mod keeping;
@@ -18,6 +19,7 @@ mod life;
 mod machine;
 mod proxmox;
 mod vault;
+mod wire;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 

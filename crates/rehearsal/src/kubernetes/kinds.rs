@@ -203,6 +203,18 @@ pub(super) fn all(store: &Store) -> Vec<Resource> {
     BUILT_IN.iter().map(built_in).chain(defined).collect()
 }
 
+/// The kind that people mean by a name: `Deployment`, `deployments`, `deployments.apps`, `deploy`.
+pub(super) fn called(store: &Store, name: &str) -> Option<Resource> {
+    let name = name.to_lowercase();
+    all(store).into_iter().find(|resource| {
+        resource.kind.to_lowercase() == name
+            || resource.plural == name
+            || resource.full_name() == name
+            || resource.singular == name
+            || resource.short.contains(&name)
+    })
+}
+
 /// The kind at a group, version and plural. A definition is called by plural and group.
 pub(super) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Resource> {
     if let Some(row) = BUILT_IN.iter().find(|row| (row.0, row.1, row.2) == (group, version, plural))

@@ -327,7 +327,7 @@ fn services(machine: &Machine) -> Vec<(String, Value)> {
 }
 
 fn disks(machine: &Machine) -> Vec<(String, Value)> {
-    let data = machine.facts.data_disk_gib.map(|size| ("sdb", size));
+    let data = machine.data_disk().map(|size| ("sdb", size));
     let all = [("sda", machine.facts.disk_gib)].into_iter().chain(data);
     all.map(|(name, gib)| {
         let spec = json!({
