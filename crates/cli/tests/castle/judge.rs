@@ -50,12 +50,12 @@ fn what_can_not_be_read_is_refused_with_its_place() {
     insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: [\n"), @r"
     error: can not judge what is in standard input
       because: standard input:3:1: did not find expected node content, while parsing a flow node
-      hint: give objects with their status, such as `kubectl get pods -o yaml` prints them
+      hint: correct it at that place, or give what `kubectl get -o yaml` prints
     ");
     insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: Pod\n"), @r"
     error: can not judge what is in standard input
       because: standard input, document 1 (line 1): it has no `metadata.name`
-      hint: give objects with their status, such as `kubectl get pods -o yaml` prints them
+      hint: correct it at that place, or give what `kubectl get -o yaml` prints
     ");
     insta::assert_snapshot!(refused(b"a: 1\nb: \xff\n"), @r"
     error: can not read standard input

@@ -93,9 +93,9 @@ fn machines_that_stand_already_become_a_castle_and_are_reset() {
         let seen = castle.run(&["rehearse", "inventory"]).ends(0).out;
         assert_eq!(seen.matches(state).count(), 3, "{seen}");
     };
-    standing("(configured)");
+    standing(" configured ");
     castle.run(&["rehearse", "down", "--yes"]).ends(0);
-    standing("(maintenance)");
+    standing(" maintenance ");
     castle.run(&["rehearse", "up"]).ends(0);
 }
 

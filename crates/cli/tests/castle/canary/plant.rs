@@ -166,7 +166,8 @@ pub(crate) fn change_vault(datacenter: &Path, mut change: impl FnMut(&str, &mut 
     each_secret(body.pointer_mut("/infisical/projects").unwrap(), &mut change);
     let body = body.to_string();
     let mut about: Value = serde_json::from_str(about).unwrap();
-    about["sum"] = hex::encode(Sha256::digest(&body)).into();
+    let summed = format!("{}\n{body}", about["number"]);
+    about["sum"] = hex::encode(Sha256::digest(summed)).into();
     std::fs::write(&path, format!("{about}\n{body}\n")).unwrap();
 }
 
