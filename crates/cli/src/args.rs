@@ -2,6 +2,7 @@
 
 mod judge;
 mod lock;
+mod scenario;
 mod secrets;
 mod serve;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::lock::LockArgs;
+pub(crate) use self::scenario::ScenarioArgs;
 pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
@@ -210,6 +212,20 @@ pub(crate) struct Rehearse {
     pub(crate) act: Option<RehearseAct>,
 }
 
+/// What happens.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Poke {
+    /// The rule, without any time: WHO [OBJECT]: KIND [ARGUMENT…]
+    #[arg(value_name = "RULE", required_unless_present = "list")]
+    pub(crate) words: Vec<String>,
+    /// Undo it instead: what such a rule has broken is good again
+    #[arg(long)]
+    pub(crate) mend: bool,
+    /// Show everything that a poke can do
+    #[arg(long, conflicts_with = "words")]
+    pub(crate) list: bool,
+}
+
 /// How often, and from which seed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Repeat {
@@ -250,6 +266,14 @@ pub(crate) enum RehearseAct {
     Serve(Serve),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
+    /// Play a story: what once broke a castle, what castle must say to it, and what must be true afterwards
+    Scenario(ScenarioArgs),
+    /// Let something happen in the datacenter at once, also while a run is going on in it
+    ///
+    /// Speaks to the process that hosts the datacenter if there is one, else opens it, changes it and closes it.
+    ///
+    /// castle rehearse poke 'talos cp-02: dead'
+    Poke(Poke),
     /// Raise the castle again and again in memory and print the trace of each run
     #[command(hide = true)]
     Repeat(Repeat),

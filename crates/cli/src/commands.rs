@@ -8,10 +8,12 @@ mod inventory;
 mod judge;
 mod lock;
 mod plan;
+mod poke;
 mod reference;
 mod rehearse;
 mod repeat;
 mod run;
+mod scenario;
 mod secrets;
 mod serve;
 mod shell;
@@ -76,6 +78,7 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
             "a machine config is YAML"
         }
         (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
+        (_, Some(Act::Scenario(_))) => "a story is for people",
         _ => return Ok(()),
     };
     if !everywhere.json {
@@ -112,6 +115,8 @@ fn rehearse(
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
         RehearseAct::Serve(args) => serve::run(which, args, everywhere, settings),
         RehearseAct::Inventory => inventory::run(which, everywhere, settings),
+        RehearseAct::Scenario(args) => scenario::run(args, settings),
+        RehearseAct::Poke(args) => poke::run(which, args, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),
     }

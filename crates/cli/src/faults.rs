@@ -64,13 +64,19 @@ pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) {
     host.on_strike(move |strike| {
         if json {
             output::data(&line(strike));
-        } else if strike.number <= TOLD || strike.what.ends_with("no more") {
-            output::talk(&format!("{}fault: {}", clock(strike.at), strike.what));
+        } else if let Some(line) = told(strike) {
+            output::talk(&line);
         }
     });
     // As the operating system would: nothing is said, nothing is tidied up.
     host.on_kill(|| kill_process(getpid(), Signal::KILL).unwrap_or_default());
     host.arm(rules);
+}
+
+/// A strike for people; none if it has been told often enough.
+pub(crate) fn told(strike: &Strike) -> Option<String> {
+    let tell = strike.number <= TOLD || strike.what.ends_with("no more");
+    tell.then(|| format!("{}fault: {}", clock(strike.at), strike.what))
 }
 
 /// Tells what struck more often than was told, and what never did.

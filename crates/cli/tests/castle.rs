@@ -26,12 +26,16 @@ mod lock;
 mod loopback;
 #[path = "castle/output.rs"]
 mod output;
+#[path = "castle/poke.rs"]
+mod poke;
 #[path = "castle/real.rs"]
 mod real;
 #[path = "castle/refusal.rs"]
 mod refusal;
 #[path = "castle/rise.rs"]
 mod rise;
+#[path = "castle/scenarios.rs"]
+mod scenarios;
 #[path = "castle/secrets.rs"]
 mod secrets;
 #[path = "castle/serve.rs"]

@@ -131,10 +131,17 @@ impl Host {
             }
         };
         let time = VirtualTime::from(datacenter.now, datacenter.dawn);
-        let mut host = Self::over(datacenter, store, spec, time)?;
-        // A file system without sockets is no reason not to rehearse: then nobody can poke.
-        host.desk = folder.and_then(|folder| Desk::open(folder, &host.shared).ok());
-        Ok(host)
+        let host = Self::over(datacenter, store, spec, time)?;
+        Ok(match folder {
+            Some(folder) => host.with_desk(folder),
+            None => host,
+        })
+    }
+
+    /// With a desk in its folder. A file system without sockets is no reason not to rehearse: then nobody can poke.
+    fn with_desk(mut self, folder: &Path) -> Self {
+        self.desk = Desk::open(folder, &self.shared).ok();
+        self
     }
 
     /// Hosts a passing world in memory for people and programs outside, on a runtime whose clock runs: its time of
@@ -153,11 +160,10 @@ impl Host {
     /// # Errors
     /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
     pub fn served(folder: &Path, spec: &Spec, seed: u64, pace: Pace) -> Result<Self, HostError> {
-        let (store, datacenter) = Store::open(folder, "castle rehearse serve", || {
-            Datacenter::new(Birth::of(spec, seed))
-        })?;
+        let birth = || Datacenter::new(Birth::of(spec, seed));
+        let (store, datacenter) = Store::open(folder, "castle rehearse serve", birth)?;
         let time = VirtualTime::live(datacenter.now, datacenter.dawn, pace);
-        Self::over(datacenter, Some(store), spec, time)
+        Ok(Self::over(datacenter, Some(store), spec, time)?.with_desk(folder))
     }
 
     /// Hosts the world in a folder for somebody who only looks: nothing is written, neither now nor by closing,

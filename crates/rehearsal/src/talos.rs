@@ -40,6 +40,7 @@ pub use call::{
 use discovery::Discovery;
 use etcd::Etcd;
 use machine::{KUBERNETES_PORT, Machine, PORTS, Troubles};
+pub(crate) use resource::known_resources;
 pub use trouble::TalosTrouble;
 
 /// All machines and what they run.
@@ -196,6 +197,12 @@ impl Talos {
                 .iter()
                 .find(|(_, machine)| machine.up && machine.address() == Some(address))
         };
+        // Two machines with one address: the stranger's word is the last that the network heard.
+        let strange =
+            |machine: &Machine| machine.troubles.foreign && machine.address() == Some(address);
+        if let Some((vmid, machine)) = self.machines.iter().find(|(_, machine)| strange(machine)) {
+            return Some(machine.listener(*vmid, port));
+        }
         if let Some((vmid, machine)) = shared {
             let listener = machine.listener(*vmid, port);
             let mute = self.mute_vip && listener != Listen::Refused;

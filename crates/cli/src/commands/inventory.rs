@@ -55,6 +55,12 @@ fn text(inventory: &Inventory) -> String {
             writeln!(page, "  {line}").ok();
         }
     };
+    if !inventory.wrong.is_empty() {
+        part("broken by hand or rule", inventory.wrong.clone());
+    }
+    if !inventory.rules.is_empty() {
+        part("faults that are armed", inventory.rules.clone());
+    }
     part("guests", aligned(&guests(inventory)));
     let standing = standing(inventory);
     if !standing.is_empty() {
@@ -85,8 +91,6 @@ fn text(inventory: &Inventory) -> String {
     part("tasks still running", inventory.proxmox.running_tasks.clone());
     part("secrets in the vault, by key", packed(inventory.secrets.iter().cloned()));
     part("schematics at the image factory", inventory.schematics.clone());
-    part("broken by hand or rule", inventory.wrong.clone());
-    part("faults that are armed", inventory.rules.clone());
     page
 }
 
@@ -156,7 +160,7 @@ fn units(inventory: &Inventory) -> Vec<Vec<String>> {
                 (false, true) => "Ready",
                 (false, false) => "not Ready",
             };
-            vec![unit.name.clone(), state.to_owned(), unit.says.clone()]
+            vec![unit.name.clone(), state.to_owned(), shortened(&unit.says)]
         })
         .collect()
 }
@@ -164,6 +168,16 @@ fn units(inventory: &Inventory) -> Vec<Vec<String>> {
 /// The beginning of a commit's name, as git shows it.
 fn short(commit: &str) -> String {
     commit.chars().take(7).collect()
+}
+
+/// A sentence with the names of commits shortened.
+fn shortened(text: &str) -> String {
+    let mut words: Vec<String> = text.split("sha1:").map(str::to_owned).collect();
+    for word in words.iter_mut().skip(1) {
+        let digits = word.bytes().take_while(u8::is_ascii_hexdigit).count();
+        word.replace_range(digits.min(7)..digits, "");
+    }
+    words.join("sha1:")
 }
 
 /// Rows with their columns under each other; what is too long for a line is cut.
@@ -244,7 +258,7 @@ mod tests {
         };
         inventory.flux = vec![
             unit("source flux-system", true, &format!("stored artifact {}", "a".repeat(80))),
-            unit("apps", false, "dependency 'flux-system/configs' is not ready"),
+            unit("apps", true, "Applied revision: main@sha1:0123456789abcdef; all is well"),
         ];
         inventory.git = vec![Head {
             repository: "github.com/example/k8s".to_owned(),
@@ -255,6 +269,35 @@ mod tests {
         inventory.wrong = vec!["worker-01 is dead".to_owned()];
         let page = text(&inventory);
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-        insta::assert_snapshot!(page, @"");
+        insta::assert_snapshot!(page, @r"
+        broken by hand or rule:
+          worker-01 is dead
+        guests:
+          421  cp-01      running  configured  192.168.1.211  castle castle-blue
+          431  worker-01  stopped                             castle castle-blue
+        machines that stand already:
+          stranger  somebody else's
+        shared address:
+          192.168.1.210 is held by cp-01
+        etcd:
+          cp-01 leader
+        nodes of the cluster:
+          cp-01 Ready · worker-01 NotReady
+        workloads:
+          1 of 2 are ready
+          deployments/flux-system/c: 0 of 1
+        Flux:
+          source flux-system  Ready  stored artifact aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…
+          apps                Ready  Applied revision: main@sha1:0123456; all is well
+        Git:
+          github.com/example/k8s  main  0123456  raise clusters/blue
+        disks:
+          local-lvm:vm-421-disk-0 · local-lvm:vm-421-disk-1 · local-lvm:vm-421-disk-2
+          local-lvm:vm-421-disk-3
+        image files: none
+        tasks still running: none
+        secrets in the vault, by key: none
+        schematics at the image factory: none
+        ");
     }
 }

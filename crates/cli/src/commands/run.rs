@@ -51,7 +51,7 @@ fn for_real(
     real::runtime()?.block_on(async {
         let (json, rehearsal) = (everywhere.json, None);
         let session = Session { settings, castle: &castle, world, heard, access, rehearsal, json };
-        session.run(direction, args, root.journals_mut()).await
+        session.run(direction, args.yes, root.journals_mut()).await
     })
 }
 
@@ -92,7 +92,7 @@ fn rehearsed(
             json,
             heard: Heard::default(),
         };
-        let work = session.run(direction, args, root.journals_mut());
+        let work = session.run(direction, args.yes, root.journals_mut());
         let braked = async {
             match rehearsal.speed {
                 None => std::future::pending().await,

@@ -158,6 +158,15 @@ impl Rule {
         }
     }
 
+    /// How the world is made good again after it; none if it can not be, or if it strikes calls.
+    #[must_use]
+    pub fn mending(&self) -> Option<&[crate::trouble::Trouble]> {
+        match &self.deed {
+            Deed::Change { over, .. } => over.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether a call is to what the rule is about.
     pub(super) fn reaches(&self, seen: &Seen<'_>) -> bool {
         let part = |wanted: &str| seen.path.split('/').any(|part| part == wanted);

@@ -209,7 +209,7 @@ pub(super) fn poke(shared: &Shared, troubles: &[Trouble]) -> Option<Poked> {
 
 /// What is there.
 pub(super) fn inventory(shared: &Shared) -> Inventory {
-    Inventory { at: shared.time.now(), ..shared.read(Inventory::of) }
+    Inventory { at: shared.time.now(), rules: shared.rules(), ..shared.read(Inventory::of) }
 }
 
 /// Asks the process that hosts the world in a folder; none if there is no such process.

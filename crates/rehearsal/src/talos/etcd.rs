@@ -12,9 +12,6 @@ use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
-/// How long a machine that joins waits for one that does not answer, in milliseconds.
-const DEAD_END: u64 = 30_000;
-
 /// One etcd: its members, on disks that may be switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Etcd {
@@ -31,6 +28,12 @@ pub(super) struct Etcd {
 }
 
 impl Talos {
+    /// How many etcds were founded since the world's birth, whoever asked for them.
+    #[must_use]
+    pub fn etcds_founded(&self) -> u64 {
+        self.births
+    }
+
     /// etcd runs on a machine: it has its data already, or a new one is born here.
     pub(super) fn etcd_up(&mut self, turn: &mut Turn<'_>, vmid: u32) {
         let known = self.is_member(vmid);
@@ -205,7 +208,8 @@ impl Talos {
                 etcd.joining = Some(chosen);
             }
             // Whoever joins asks all that he has heard of, and waits in vain for those who are gone.
-            let delay = turn.draw(Process::EtcdJoin, &chosen) + dead_ends * DEAD_END;
+            let delay =
+                turn.draw(Process::EtcdJoin, &chosen) + dead_ends * Process::EtcdDeadEnd.usual();
             self.after(turn, chosen, delay, Milestone::Learner);
         }
     }

@@ -24,10 +24,15 @@ impl Talos {
         if other_disk {
             machine.disk = Machine::new(facts, Troubles::default()).disk;
         }
-        if std::mem::take(&mut machine.troubles.stale) {
+        let stale = std::mem::take(&mut machine.troubles.stale);
+        if stale {
             machine.disk.etcd = Some(STALE);
         }
         machine.facts = facts.clone();
+        // One disk was told to have a past; the one after it has none.
+        if let Some(troubles) = self.troubles.get_mut(&facts.vmid).filter(|_| stale) {
+            troubles.stale = false;
+        }
         self.boot(turn, facts.vmid);
         if other_disk {
             self.disk_lost(turn, facts.vmid);

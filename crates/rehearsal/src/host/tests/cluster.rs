@@ -10,6 +10,7 @@ use serde_json::json;
 use super::life::{boot, download, settle};
 use super::*;
 use crate::trouble::{KubernetesTrouble, Named, TalosTrouble};
+use crate::turn::Listen;
 
 /// Raises one control plane and one worker, and gives access to their cluster.
 async fn raise(host: &Host) -> KubeAccess {
@@ -108,12 +109,14 @@ async fn somebody_scales_and_deletes_with_kubectl_and_takes_a_data_disk() {
     assert_eq!(inventory.vip, Some((Ipv4Addr::new(192, 168, 1, 210), "cp-01".to_owned())));
     assert!(poke(TalosTrouble::DataDiskGone(431, true).into()));
     assert_eq!(host.inventory().wrong, ["worker-01 does not see its data disk"]);
-    // A stranger comes to an address, and goes.
-    let address = Ipv4Addr::new(192, 168, 1, 240);
+    // A stranger takes the address of a machine that lives, and goes again.
+    let address = Ipv4Addr::new(192, 168, 1, 214);
+    let answers = || host.read(|world| world.talos.listen(address, 50_000));
+    assert_eq!(answers(), Some(Listen::Secure { vmid: 431 }));
     assert!(poke(TalosTrouble::Foreign(address).into()));
-    assert!(host.dialer().dial("192.168.1.240", 50_000).await.is_ok());
+    assert!(matches!(answers(), Some(Listen::Foreign { .. })));
     assert!(poke(TalosTrouble::ForeignGone(address).into()));
-    assert!(host.dialer().dial("192.168.1.240", 50_000).await.is_err());
+    assert_eq!(answers(), Some(Listen::Secure { vmid: 431 }));
     // Without its API server and etcd nobody writes, not even by hand.
     assert!(poke(TalosTrouble::Dead(421).into()));
     let kubelet = Named { kind: "sa".to_owned(), name: "default".to_owned(), ..named("") };
