@@ -89,6 +89,19 @@ impl Raw {
         self.ask(Method::GET, path, "application/json", &Value::Null).await
     }
 
+    /// Gets a path as a table, as kubectl does.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn table(&self, path: &str) -> Result<Answer, CallError> {
+        let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        let headers = vec![(ACCEPT, HeaderValue::from_static(accept))];
+        let reply = self.rest.request(Method::GET, path, headers, String::new()).await?;
+        let text = reply.text();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Ok(Answer { code: reply.status.as_u16(), body })
+    }
+
     /// Deletes a path at once.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ pub use call::{
 use discovery::Discovery;
 use etcd::Etcd;
 use machine::{KUBERNETES_PORT, Machine, PORTS, Troubles};
+pub(crate) use resource::known_resources;
 pub use trouble::TalosTrouble;
 
 /// All machines and what they run.

@@ -50,7 +50,7 @@ impl Dialer for HostDialer {
                 }
             };
             let (near, far) = tokio::io::duplex(PIPE);
-            self.shared.spawn(serve::connection(self.shared.clone(), target, far));
+            self.shared.spawn(serve::connection(self.shared.clone(), target, far, None));
             Ok(Box::new(near) as BoxedStream)
         })
     }

@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
@@ -15,9 +17,23 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Host;
-use super::dial::{Found, find};
-use super::serve;
+use super::dial::{Found, find, pause};
+use super::serve::{self, Patience};
 use super::shared::Shared;
+
+/// How many connections are served at a time: more than fifty clients with their watches need, and few enough that those
+/// who never speak can not fill the memory.
+const CONNECTIONS_MAX: usize = 1_000;
+
+/// How long is waited where the system has no socket left for a caller.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// How long those outside may take.
+const PATIENCE: Patience = Patience {
+    handshake: Duration::from_secs(10),
+    head: Duration::from_secs(30),
+    body: Duration::from_mins(1),
+};
 
 /// Why a datacenter cannot be put on sockets.
 #[derive(Debug, Error)]
@@ -51,6 +67,8 @@ struct Open {
     refused: Mutex<Option<FrontError>>,
     changed: Notify,
     closing: Arc<Notify>,
+    /// How many connections are open.
+    connections: Arc<AtomicUsize>,
 }
 
 impl Front {
@@ -178,8 +196,9 @@ impl Open {
         let handle = shared.spawn(async move {
             // An accept that fails is the caller's bad luck; he comes again.
             loop {
-                if let Ok((stream, _)) = listener.accept().await {
-                    open.serve(&task, socket, stream);
+                match listener.accept().await {
+                    Ok((stream, _)) => open.serve(&task, socket, stream),
+                    Err(_) => pause(BREATH).await,
                 }
             }
         });
@@ -188,19 +207,67 @@ impl Open {
     }
 
     fn serve(&self, shared: &Arc<Shared>, socket: SocketAddrV4, stream: TcpStream) {
+        if self.connections.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+            return;
+        }
         let Found::Target(target) = find(shared, &socket.ip().to_string(), socket.port()) else {
             return;
         };
         // Small frames go back and forth; waiting for more of them only costs time.
         drop(stream.set_nodelay(true));
         let closing = self.closing.clone().notified_owned();
-        let connection = serve::connection(shared.clone(), target, stream);
+        let connection = serve::connection(shared.clone(), target, stream, Some(PATIENCE));
+        let counted = Counted::new(self.connections.clone());
         shared.spawn(async move {
+            let _counted = counted;
             tokio::select! {
                 biased;
                 () = closing => {}
                 () = connection => {}
             }
         });
+    }
+}
+
+/// A connection that is counted for as long as it is served.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::host::Pace;
+    use crate::testing::loopback;
+
+    #[tokio::test]
+    async fn more_connections_than_there_is_room_for_are_closed_at_once() {
+        let mut spec = loopback(79, 1, 0);
+        spec.downloads.mirror = Some("https://127.0.79.1:8444".to_owned());
+        let pace = Pace { now: castle_model::time::Moment(1_800_000_000_000), speed: 1 };
+        let host = Host::live(&spec, 5, pace).unwrap();
+        let front = Front::open(&host).await.unwrap();
+        front.open.connections.store(CONNECTIONS_MAX, Ordering::Relaxed);
+        let mut stream = TcpStream::connect("127.0.79.1:8444").await.unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
+        front.open.connections.store(0, Ordering::Relaxed);
+        let _served = TcpStream::connect("127.0.79.1:8444").await.unwrap();
+        while front.open.connections.load(Ordering::Relaxed) != 1 {
+            tokio::task::yield_now().await;
+        }
+        front.stop().await;
     }
 }

@@ -13,7 +13,9 @@ use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls_pki_types::CertificateDer;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -25,8 +27,21 @@ use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
 
-/// The largest request that a server takes.
+/// The largest request that a server takes, and that Kubernetes' API server does.
 const BODY_MAX: usize = 16 * 1024 * 1024;
+const KUBERNETES_BODY_MAX: usize = 3 * 1024 * 1024;
+
+/// How many calls one HTTP/2 connection may have open, as Go's servers allow.
+const STREAMS_MAX: u32 = 250;
+
+/// How long those outside may take, in real time: for a handshake, for the head of a request, for its body. Inside, time
+/// is virtual and every client is ours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) handshake: Duration,
+    pub(super) head: Duration,
+    pub(super) body: Duration,
+}
 
 /// How long a connection that breaks off lives on after its last bytes.
 const BREAK: Duration = Duration::from_millis(5);
@@ -45,6 +60,7 @@ pub(super) async fn connection(
     shared: Arc<Shared>,
     target: Target,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    patience: Option<Patience>,
 ) {
     let (listen, generation) = match &target {
         Target::Endpoint { .. } => (None, None),
@@ -54,7 +70,8 @@ pub(super) async fn connection(
         }
     };
     let cut = Cut::default();
-    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), cut.clone(), stream));
+    let way = (cut.clone(), patience);
+    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), way, stream));
     tokio::select! {
         biased;
         () = cut.made() => return,
@@ -101,7 +118,7 @@ async fn mute(mut stream: impl AsyncRead + Unpin) {
 async fn serve(
     shared: Arc<Shared>,
     target: Target,
-    cut: Cut,
+    (cut, patience): (Cut, Option<Patience>),
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
 ) {
     let identity = match &target {
@@ -117,22 +134,36 @@ async fn serve(
     let Ok(config) = shared.certificates.config(&target, identity.as_ref(), shared.time) else {
         return;
     };
-    let Ok(tls) = TlsAcceptor::from(config).accept(stream).await else { return };
+    let handshake = TlsAcceptor::from(config).accept(stream);
+    let Ok(Ok(tls)) = within(patience.map(|patience| patience.handshake), handshake).await else {
+        return;
+    };
     let (_, session) = tls.get_ref();
-    let peer = session.peer_certificates().and_then(|chain| peer(chain.first()?));
+    let known = |chain: &[CertificateDer<'_>]| match (&target, &identity) {
+        (Target::Machine { listen: Listen::KubeApi { .. }, .. }, Some(identity)) => {
+            shared.certificates.believes(identity, chain, shared.time)
+        }
+        _ => true,
+    };
+    let shown = session.peer_certificates().filter(|chain| known(chain));
+    let peer = shown.and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(shared.clone());
     let service = service_fn(move |request| {
-        let whom = Whom { target: target.clone(), peer: peer.clone(), cut: cut.clone() };
-        answer(shared.clone(), whom, request)
+        let (peer, cut) = (peer.clone(), cut.clone());
+        answer(shared.clone(), Whom { target: target.clone(), peer, cut, patience }, request)
     });
     let io = TokioIo::new(tls);
     // How a connection ends is the client's to tell.
     if h2 {
         let mut server = hyper::server::conn::http2::Builder::new(tasks);
+        server.max_concurrent_streams(STREAMS_MAX);
         drop(server.auto_date_header(false).serve_connection(io, service).await);
     } else {
         let mut server = hyper::server::conn::http1::Builder::new();
+        if let Some(patience) = patience {
+            server.timer(TokioTimer::new()).header_read_timeout(patience.head);
+        }
         drop(server.auto_date_header(false).serve_connection(io, service).await);
     }
 }
@@ -152,6 +183,7 @@ struct Whom {
     target: Target,
     peer: Option<Peer>,
     cut: Cut,
+    patience: Option<Patience>,
 }
 
 async fn answer(
@@ -159,7 +191,7 @@ async fn answer(
     whom: Whom,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, io::Error> {
-    let Whom { target, peer, cut } = whom;
+    let Whom { target, peer, cut, patience } = whom;
     let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
     let query = request.uri().query().unwrap_or_default();
     let mut seen = strike::seen(&target, &method, &path);
@@ -184,16 +216,23 @@ async fn answer(
             return Ok(response);
         }
     };
-    let Some(call) = read(host, peer, request).await else {
-        let mut refused = Response::new(Body::empty());
-        *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-        return Ok(refused);
+    let limit = if server == Server::Kubernetes { KUBERNETES_BODY_MAX } else { BODY_MAX };
+    let reading = read(host, peer, request, limit);
+    let Ok(call) = within(patience.map(|patience| patience.body), reading).await else {
+        return Err(io::Error::from(io::ErrorKind::TimedOut));
     };
+    let Some(call) = call else { return response(shared, too_large(server, limit)) };
+    let bodiless = call.method == "HEAD";
     // No answer: the world has ended, and the connection with it.
-    let (reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
+    let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
         .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
     strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
+    if bodiless && let HttpBody::Whole(body) = &reply.body {
+        // HTTP/2 takes a body where none may be as a breach.
+        reply.headers.push(("content-length".to_owned(), body.len().to_string()));
+        reply.body = HttpBody::Whole(Bytes::new());
+    }
     let response = response(shared.clone(), reply)?;
     Ok(strike::dripped(shared, blow.as_ref(), response))
 }
@@ -214,9 +253,40 @@ async fn machine(
     response
 }
 
-async fn read(host: String, peer: Option<Peer>, request: Request<Incoming>) -> Option<HttpCall> {
+/// What a server says to a request whose body is too large for it.
+fn too_large(server: Server, limit: usize) -> HttpReply {
+    match server {
+        Server::Kubernetes => HttpReply::json(
+            413,
+            &json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": format!("Request entity too large: limit is {limit}"),
+                "reason": "RequestEntityTooLarge", "code": 413,
+            }),
+        ),
+        _ => HttpReply::empty(413),
+    }
+}
+
+/// Waits no longer than those outside are given; for ever for those inside.
+async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> Result<T, tokio::time::error::Elapsed> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await,
+        None => Ok(work.await),
+    }
+}
+
+async fn read(
+    host: String,
+    peer: Option<Peer>,
+    request: Request<Incoming>,
+    limit: usize,
+) -> Option<HttpCall> {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_MAX).collect().await.ok()?.to_bytes().to_vec();
+    let body = Limited::new(body, limit).collect().await.ok()?.to_bytes().to_vec();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     Some(HttpCall {
         method: head.method.as_str().to_owned(),

@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::supply::VirtualTime;
 use super::tls::Certificates;
 use crate::birth::dice_for;
+use crate::durations::Process;
 use crate::fault::Armed;
 use crate::store::{Store, StoreError};
 use crate::talos;
@@ -24,15 +25,6 @@ mod strike;
 
 pub(super) use strike::WatchMark;
 use strike::Witness;
-
-/// How long servers take to answer, in milliseconds: shortest, usual, longest. In one building it is quick.
-const NEAR: (u64, u64, u64) = (2, 4, 8);
-/// The same for servers across the internet.
-const FAR: (u64, u64, u64) = (60, 120, 400);
-/// Proxmox makes everybody wait who could not prove who he is.
-const DENIED: u64 = 3_000;
-/// How long its proxy waits for a daemon that does not answer, before it says so with 596.
-const HUNG: u64 = 30_000;
 
 pub(super) struct Shared {
     pub(super) time: VirtualTime,
@@ -122,10 +114,12 @@ impl Shared {
             counted,
         });
         let delay = match (server, status) {
-            (Server::Proxmox, 401) => DENIED,
-            (Server::Proxmox, 596) => HUNG,
-            (Server::Infisical | Server::Sources, _) => state.latency.triangular(FAR),
-            _ => state.latency.triangular(NEAR),
+            (Server::Proxmox, 401) => Process::AnswerDenied.usual(),
+            (Server::Proxmox, 596) => Process::AnswerHung.usual(),
+            (Server::Infisical | Server::Sources, _) => {
+                state.latency.triangular(Process::AnswerFar.span())
+            }
+            _ => state.latency.triangular(Process::AnswerNear.span()),
         };
         drop(state);
         self.notify(Some(&output));
@@ -150,7 +144,7 @@ impl Shared {
 
     /// How long a machine takes to answer.
     pub(super) fn near(&self) -> Duration {
-        Duration::from_millis(self.state().latency.triangular(NEAR))
+        Duration::from_millis(self.state().latency.triangular(Process::AnswerNear.span()))
     }
 
     fn apply(&self, state: &mut State, input: &Input) -> Option<Output> {

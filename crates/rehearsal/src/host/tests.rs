@@ -19,6 +19,7 @@ mod life;
 mod machine;
 mod proxmox;
 mod vault;
+mod wire;
 
 const SCHEMATIC: &str = "customization:\n    systemExtensions:\n        officialExtensions:\n            - siderolabs/iscsi-tools\n";
 

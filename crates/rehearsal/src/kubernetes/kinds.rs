@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::shape::Shape;
 use super::store::{Store, key};
+use crate::fidelity;
 
 /// One kind of object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -178,6 +179,21 @@ const BUILT_IN: &[BuiltIn] = &[
     ("storage.k8s.io", "v1", "csidrivers", "CSIDriver", false),
     ("storage.k8s.io", "v1", "storageclasses", "StorageClass", false),
 ];
+
+/// The kinds that are built in, as the page about fidelity tells them.
+pub(crate) fn known_kinds() -> Vec<fidelity::Kind> {
+    let known = |row: &_| {
+        let resource = built_in(row);
+        let status = resource.status.then_some("status");
+        let size = resource.has_size().then_some("scale");
+        fidelity::Kind {
+            version: resource.api_version(),
+            parts: status.into_iter().chain(size).collect(),
+            name: resource.kind,
+        }
+    };
+    BUILT_IN.iter().map(known).collect()
+}
 
 /// Every kind, those built in first. Definitions count once they are established.
 pub(super) fn all(store: &Store) -> Vec<Resource> {

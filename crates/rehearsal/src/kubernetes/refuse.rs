@@ -24,6 +24,11 @@ impl No {
         Self { code, reason, message: message.into(), details: None, proceed: None, plain: false }
     }
 
+    /// The same refusal, with what it is about.
+    pub(super) fn with(self, details: Value) -> Self {
+        Self { details: Some(Box::new(details)), ..self }
+    }
+
     /// The same refusal, about an object of a kind.
     pub(super) fn about(self, resource: &Resource, name: &str) -> Self {
         let mut details = json!({"name": name, "group": resource.group, "kind": resource.plural});

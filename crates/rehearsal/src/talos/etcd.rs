@@ -12,9 +12,6 @@ use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
-/// How long a machine that joins waits for one that does not answer, in milliseconds.
-const DEAD_END: u64 = 30_000;
-
 /// One etcd: its members, on disks that may be switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Etcd {
@@ -211,7 +208,8 @@ impl Talos {
                 etcd.joining = Some(chosen);
             }
             // Whoever joins asks all that he has heard of, and waits in vain for those who are gone.
-            let delay = turn.draw(Process::EtcdJoin, &chosen) + dead_ends * DEAD_END;
+            let delay =
+                turn.draw(Process::EtcdJoin, &chosen) + dead_ends * Process::EtcdDeadEnd.usual();
             self.after(turn, chosen, delay, Milestone::Learner);
         }
     }

@@ -161,6 +161,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     ),
 ];
 
+/// The types that are emulated, with their namespaces.
+pub(crate) fn known_resources() -> Vec<(&'static str, &'static str)> {
+    DEFINITIONS.iter().map(|definition| (definition.kind, definition.namespace)).collect()
+}
+
 impl Talos {
     /// The resources of a type in a namespace.
     pub(super) fn resources(

@@ -3,9 +3,12 @@
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use castle_talos::access::TalosAccess;
+use castle_kubernetes::{KubeAccess, Kubernetes, Mode, Object, Place, Seen};
+use castle_talos::access::{KubeAccess as Issued, TalosAccess};
 use castle_talos::{Bundle, Talos, machine_config, without_secrets};
 use castle_wire::{BoxedStream, DialFuture};
+use futures::StreamExt;
+use serde_json::json;
 use tokio::net::TcpStream;
 
 use super::*;
@@ -68,10 +71,56 @@ async fn a_machine_is_configured_over_real_sockets_and_its_shared_address_comes(
         front.until(SocketAddrV4::new(vip, 6443), true).await;
     })
     .await;
+    fifty_watch(&spec, &bundle, &world).await;
     assert!(front.refused().is_none());
     assert!(front.sockets().iter().all(|socket| socket.ip().is_loopback()));
     front.stop().await;
     assert!(TcpStream::connect(api).await.is_err(), "all sockets are closed");
+}
+
+/// Fifty clients, each with a connection and a watch of its own, hear of one change.
+async fn fifty_watch(spec: &Spec, bundle: &Bundle, world: &World) {
+    let Issued { server, authority, certificate, key } =
+        Issued::issue(spec, bundle, &*world.entropy, &*world.clock).unwrap();
+    let access = KubeAccess { server, authority, certificate, key };
+    let all = Place {
+        api_version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        namespace: None,
+        selector: String::new(),
+    };
+    let ready = async || {
+        let client = Kubernetes::new(world, &access).unwrap();
+        client.list("v1", "Namespace", None, "").await.ok().map(|list| (client, list))
+    };
+    let first = within(async {
+        loop {
+            if let Some(ready) = ready().await {
+                break ready;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    let (client, spaces) = first.await;
+    let mut watches = Vec::new();
+    for _ in 0..50 {
+        let own = Kubernetes::new(world, &access).unwrap();
+        watches.push(Box::pin(own.watch(&all, &spaces.resource_version).await.unwrap()));
+    }
+    let wanted = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}});
+    client.apply(&Object::new(wanted).unwrap(), Mode::Real).await.unwrap();
+    for watch in &mut watches {
+        within(async {
+            loop {
+                match watch.next().await {
+                    Some(Ok(Seen::There(seen))) if seen.name() == "garden" => break,
+                    Some(Ok(_)) => {}
+                    other => panic!("a watch ended: {other:?}"),
+                }
+            }
+        })
+        .await;
+    }
 }
 
 #[tokio::test]
