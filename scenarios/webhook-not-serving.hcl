@@ -8,7 +8,6 @@ story "A webhook that is not serving yet" {
 
   run "up" {
     break  = ["kubernetes cp-01: webhooks cut off for 3:00"]
-    says   = ["failed calling webhook"]
     fails  = []
     within = "10m"
   }
