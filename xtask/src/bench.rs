@@ -2,10 +2,10 @@
 //!
 //! A bench is no test: it never fails the build, it says plainly what is missed and by how much.
 
+mod bring_up;
 mod cluster;
 mod configs;
 mod engine;
-mod platform;
 mod process;
 
 use std::fs;
@@ -122,7 +122,7 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     };
     let mut measures = process::measure(&castle);
     measures.extend(engine::measure(&root));
-    measures.extend(platform::measure(&root));
+    measures.extend(bring_up::measure(&root));
     measures.extend(configs::measure(&root));
     measures.extend(cluster::measure(&root));
     let rows: Vec<_> = measures.iter().map(Measure::row).collect();
@@ -155,6 +155,7 @@ pub(crate) fn example<T: DeserializeOwned>(
     root: &Path,
     package: &str,
     name: &str,
+    arguments: &[&str],
 ) -> Result<Vec<T>> {
     if !root.join("Cargo.toml").is_file() {
         bail!("there is no workspace in {}", root.display());
@@ -169,8 +170,9 @@ pub(crate) fn example<T: DeserializeOwned>(
         package,
         "--example",
         name,
+        "--",
     ];
-    read_lines(&talk::output(root, &words)?)
+    read_lines(&talk::output(root, &[&words[..], arguments].concat())?)
 }
 
 /// Reads one JSON object a line.
@@ -190,9 +192,14 @@ pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
 }
 
 /// The middle of several figures.
-pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(figures: Vec<f64>) -> Option<f64> {
+    percentile(figures, 50)
+}
+
+/// The figure below which so many of a hundred lie.
+pub(crate) fn percentile(mut figures: Vec<f64>, percent: usize) -> Option<f64> {
     figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied()
+    figures.get(figures.len() * percent / 100).copied()
 }
 
 #[cfg(test)]
@@ -219,5 +226,6 @@ mod tests {
     fn the_median_is_the_middle() {
         assert_eq!(median(vec![9.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(Vec::new()), None);
+        assert_eq!(percentile((0..10).map(f64::from).collect(), 90), Some(9.0));
     }
 }

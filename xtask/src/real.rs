@@ -89,6 +89,11 @@ pub(crate) fn prepare(root: &Path, tier: Tier) -> Result<Prepared> {
     let mut rows = Vec::new();
     for (component, name) in wanted {
         let made = name.and_then(|name| {
+            if component.kind == Kind::Debian {
+                let folder = place.join(&component.name);
+                let package = &component.package;
+                return toolchain::of_the_machine(root, &component.name, package, &folder);
+            }
             let built = shelf.keep(&name, |folder| {
                 say(&format!("building {}", component.name));
                 make(root, &component, go.as_ref().ok(), folder)
@@ -121,6 +126,7 @@ fn folder_name(root: &Path, component: &Component, go: Result<&Go, String>) -> R
             component.key(root, &go.map_err(anyhow::Error::msg)?.description())?
         }
         Kind::Python => component.key(root, &[&toolchain::python_version(root)?])?,
+        Kind::Debian => "machine".to_owned(),
     };
     Ok(format!("{}-{key}", component.name))
 }
@@ -138,6 +144,7 @@ fn make(root: &Path, component: &Component, go: Option<&Go>, folder: &Path) -> R
             go.take(&sources, &component.package, &component.files, folder)
         }
         Kind::Python => toolchain::environment(root, folder, &sources.join("requirements.txt")),
+        Kind::Debian => Ok(()),
     }
 }
 
@@ -145,6 +152,7 @@ fn make(root: &Path, component: &Component, go: Option<&Go>, folder: &Path) -> R
 fn announce(wanted: &[(Component, Result<String>)], shelf: &Shelf) {
     let missing: Vec<&Component> = wanted
         .iter()
+        .filter(|(component, _)| component.kind != Kind::Debian)
         .filter(|(_, name)| name.as_ref().is_ok_and(|name| !shelf.has(name)))
         .map(|(component, _)| component)
         .collect();

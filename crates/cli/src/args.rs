@@ -2,6 +2,7 @@
 
 mod judge;
 mod lock;
+mod scenario;
 mod secrets;
 mod serve;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::lock::LockArgs;
+pub(crate) use self::scenario::ScenarioArgs;
 pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
     Verify, refuse_private_keys,
@@ -127,6 +129,22 @@ pub(crate) struct Pace {
     /// The seed that a new rehearsal draws its durations from (default: 1)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) faults: Faults,
+}
+
+/// What breaks in the rehearsal.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Faults {
+    /// Something that breaks in the rehearsal, such as 'talos cp-02: dead from 0:40'; `castle rehearse --list-faults` explains all
+    #[arg(long, value_name = "RULE")]
+    pub(crate) fault: Vec<String>,
+    /// A file of such rules, one a line; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Break one to three things drawn from a seed; each is printed as a rule, to be repeated with --fault
+    #[arg(long, value_name = "SEED")]
+    pub(crate) chaos: Option<u64>,
 }
 
 /// A command that changes the world.
@@ -185,9 +203,27 @@ pub(crate) enum GraphFormat {
 
 /// What to rehearse.
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Rehearse {
+    /// Explain everything that can be broken with --fault, each with an example
+    #[arg(long)]
+    pub(crate) list_faults: bool,
     #[command(subcommand)]
-    pub(crate) act: RehearseAct,
+    pub(crate) act: Option<RehearseAct>,
+}
+
+/// What happens.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Poke {
+    /// The rule, without any time: WHO [OBJECT]: KIND [ARGUMENT…]
+    #[arg(value_name = "RULE", required_unless_present = "list")]
+    pub(crate) words: Vec<String>,
+    /// Undo it instead: what such a rule has broken is good again
+    #[arg(long)]
+    pub(crate) mend: bool,
+    /// Show everything that a poke can do
+    #[arg(long, conflicts_with = "words")]
+    pub(crate) list: bool,
 }
 
 /// How often, and from which seed.
@@ -230,6 +266,14 @@ pub(crate) enum RehearseAct {
     Serve(Serve),
     /// Show the datacenter as it knows itself, independent of castle's state
     Inventory,
+    /// Play a story: what once broke a castle, what castle must say to it, and what must be true afterwards
+    Scenario(ScenarioArgs),
+    /// Let something happen in the datacenter at once, also while a run is going on in it
+    ///
+    /// Speaks to the process that hosts the datacenter if there is one, else opens it, changes it and closes it.
+    ///
+    /// castle rehearse poke 'talos cp-02: dead'
+    Poke(Poke),
     /// Raise the castle again and again in memory and print the trace of each run
     #[command(hide = true)]
     Repeat(Repeat),

@@ -1,15 +1,19 @@
 //! Which command does what: one line per command, one file per command.
 
 mod check;
+mod faults;
 mod give;
 mod graph;
+mod inventory;
 mod judge;
 mod lock;
 mod plan;
+mod poke;
 mod reference;
 mod rehearse;
 mod repeat;
 mod run;
+mod scenario;
 mod secrets;
 mod serve;
 mod shell;
@@ -48,7 +52,12 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Lock(args) => lock::run(&which, place, args, everywhere, settings),
         Command::Secrets(args) => secrets::run(&which, place, &args.act, everywhere, settings),
         Command::Judge(args) => judge::run(args, everywhere.json, settings),
-        Command::Rehearse(args) => rehearse(&which, &args.act, everywhere, settings),
+        Command::Rehearse(args) => match &args.act {
+            _ if args.list_faults => Ok(faults::list(everywhere.json)),
+            Some(act) => rehearse(&which, act, everywhere, settings),
+            None => Err(Problem::usage("it is not said what is to be rehearsed")
+                .hint("`castle rehearse up`, or see `castle rehearse --help`")),
+        },
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),
         Command::Reference => Ok(shell::reference()),
@@ -59,7 +68,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
 fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem> {
     use RehearseAct as Act;
     let act = match command {
-        Command::Rehearse(args) => Some(&args.act),
+        Command::Rehearse(args) => args.act.as_ref(),
         _ => None,
     };
     let what = match (command, act) {
@@ -69,6 +78,7 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
             "a machine config is YAML"
         }
         (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
+        (_, Some(Act::Scenario(_))) => "a story is for people",
         _ => return Ok(()),
     };
     if !everywhere.json {
@@ -104,7 +114,9 @@ fn rehearse(
         RehearseAct::Lock(args) => lock::run(which, place, args, everywhere, settings),
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
         RehearseAct::Serve(args) => serve::run(which, args, everywhere, settings),
-        RehearseAct::Inventory => rehearse::inventory(which, everywhere, settings),
+        RehearseAct::Inventory => inventory::run(which, everywhere, settings),
+        RehearseAct::Scenario(args) => scenario::run(args, settings),
+        RehearseAct::Poke(args) => poke::run(which, args, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),
     }

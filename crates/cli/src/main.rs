@@ -6,6 +6,7 @@ mod castle;
 mod commands;
 mod exit;
 mod face;
+mod faults;
 mod git;
 mod hardening;
 mod lock;

@@ -1,5 +1,6 @@
 //! Standard output is data, standard error is talk. Neither can fail a run: a reader that has gone is let go.
 
+use std::cell::RefCell;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +9,33 @@ use rustix::termios::tcgetwinsize;
 /// Whether data could not be written although somebody wanted it: a full disk, not a reader that went away.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// What is said on this thread while somebody takes it down.
+    static TAKEN_DOWN: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Takes down what this thread says from now on, until [`taken_down`] asks for it; it is shown all the same.
+pub(crate) fn take_down() {
+    TAKEN_DOWN.set(Some(String::new()));
+}
+
+/// What was said since [`take_down`], which ends.
+pub(crate) fn taken_down() -> String {
+    TAKEN_DOWN.take().unwrap_or_default()
+}
+
+fn note(text: &str) {
+    TAKEN_DOWN.with_borrow_mut(|taken| {
+        if let Some(taken) = taken {
+            taken.push_str(text);
+            taken.push('\n');
+        }
+    });
+}
+
 /// Writes data to standard output.
 pub(crate) fn data(text: &str) {
+    note(text);
     if write(&mut io::stdout().lock(), text).is_err_and(|e| e.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);
     }
@@ -35,6 +61,12 @@ pub(crate) fn lost() -> bool {
 
 /// Writes talk to standard error. `| head` and a closed terminal must neither kill nor fail what is going on.
 pub(crate) fn talk(text: &str) {
+    note(text);
+    aside(text);
+}
+
+/// Writes to standard error what is not castle's own word: nobody takes it down.
+pub(crate) fn aside(text: &str) {
     write(&mut io::stderr().lock(), text).ok();
 }
 
@@ -43,7 +75,10 @@ pub(crate) fn say(text: &str) {
     let stderr = io::stderr();
     let window = tcgetwinsize(&stderr).ok().filter(|_| stderr.is_terminal());
     match window.map(|window| usize::from(window.ws_col)).filter(|width| *width > 0) {
-        Some(width) => talk(&fold(text, width)),
+        Some(width) => {
+            note(text);
+            aside(&fold(text, width));
+        }
         None => talk(text),
     }
 }

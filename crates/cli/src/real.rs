@@ -242,11 +242,14 @@ fn words(heard: &Heard, waits: &[String]) -> String {
 
 /// Refuses the flags that only a rehearsal has.
 pub(crate) fn refuse_pace(pace: &Pace) -> Result<(), Problem> {
-    let flag = match (pace.speed, pace.seed) {
-        (Some(_), _) => "--speed",
-        (None, Some(_)) => "--seed",
-        (None, None) => return Ok(()),
-    };
+    let flags = [
+        ("--speed", pace.speed.is_some()),
+        ("--seed", pace.seed.is_some()),
+        ("--fault", !pace.faults.fault.is_empty()),
+        ("--faults", pace.faults.faults.is_some()),
+        ("--chaos", pace.faults.chaos.is_some()),
+    ];
+    let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) else { return Ok(()) };
     Err(Problem::usage(format!(
         "{flag} is for the rehearsal; a castle file of your own is for real"
     ))

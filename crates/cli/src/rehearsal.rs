@@ -8,6 +8,7 @@ use castle_layers::secrets::files::{Content, Disk, Files, Memory, Privacy};
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Spec;
 use castle_model::spec::{DownloadsSpec, Trust};
+use castle_rehearsal::host::desk::DeskError;
 use castle_rehearsal::host::{Host, HostError};
 use castle_rehearsal::sources::manifest::invented;
 use castle_sops::Identities;
@@ -57,16 +58,23 @@ impl Rehearsal {
 
     /// Checks that nobody else hosts the datacenter. Must be called within [`runtime`].
     pub(crate) fn check_unused(&self) -> Result<(), Problem> {
-        match Host::open(Some(&self.datacenter), &self.castle.spec, self.seed.unwrap_or(SEED)) {
+        match self.host("rehearse reset") {
             Err(error) if error.is_locked() => Err(self.unusable(&error)),
             _ => Ok(()),
         }
     }
 
     /// Opens the datacenter to work in it. Must be called within [`runtime`].
-    pub(crate) fn open(&mut self) -> Result<Host, Problem> {
-        let host = Host::open(Some(&self.datacenter), &self.castle.spec, self.seed.unwrap_or(SEED));
+    pub(crate) fn open(&mut self, act: &str) -> Result<Host, Problem> {
+        let host = self.host(act);
         self.opened(host)
+    }
+
+    /// The datacenter, held for an act (`up`) that others are told of meanwhile. Must be called within [`runtime`].
+    pub(crate) fn host(&self, act: &str) -> Result<Host, HostError> {
+        let command = format!("{} {act}", self.castle.command);
+        let seed = self.seed.unwrap_or(SEED);
+        Host::open_for(Some(&self.datacenter), &self.castle.spec, seed, &command)
     }
 
     /// Opens the datacenter to look at it: nothing is written, and nobody is disturbed. Must be called within [`runtime`].
@@ -120,6 +128,13 @@ impl Rehearsal {
         .because(error)
         .hint(error.hint().unwrap_or_else(reset))
     }
+}
+
+/// The process that hosts the world can not be asked.
+pub(crate) fn unanswered(error: &DeskError) -> Problem {
+    Problem::refused("the running rehearsal can not be asked")
+        .because(error)
+        .hint("it may wait for somebody to agree: look at its terminal, and try again")
 }
 
 /// The spec, trusting the rehearsal: its Proxmox has a certificate of its own, and what lies at addresses that only the

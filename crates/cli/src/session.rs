@@ -15,7 +15,6 @@ use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
 use castle_wire::World;
 
-use crate::args::Run;
 use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
@@ -52,11 +51,11 @@ struct Work<'j> {
 }
 
 impl Session<'_> {
-    /// Raises or razes the castle. Until somebody has agreed, a signal simply ends the process: nothing was done.
+    /// Raises or razes the castle; with `yes`, somebody has agreed beforehand. Until somebody has agreed, a signal simply ends the process: nothing was done.
     pub(crate) async fn run(
         &self,
         direction: Direction,
-        args: &Run,
+        yes: bool,
         journals: &mut Journals,
     ) -> Result<Exit, Problem> {
         let _hangup = survive_hangup()?;
@@ -65,7 +64,7 @@ impl Session<'_> {
         let face = Face::new(self.json, self.settings, graph.decls());
         let mut work = Work { journals, graph, outputs: Arc::default(), face, run, told: 0 };
         let plan = self.plan(direction, &mut work).await?;
-        self.consent(&plan, args)?;
+        self.consent(&plan, yes)?;
         let mut signals = Signals::listen()?;
         let stop = Stop::default();
         tokio::select! {
@@ -192,9 +191,9 @@ impl Session<'_> {
     }
 
     /// Asks before anything is removed or replaced.
-    fn consent(&self, plan: &Plan, args: &Run) -> Result<(), Problem> {
+    fn consent(&self, plan: &Plan, yes: bool) -> Result<(), Problem> {
         let destructive: Vec<_> = plan.destructive().collect();
-        if destructive.is_empty() || args.yes {
+        if destructive.is_empty() || yes {
             return Ok(());
         }
         let name = &self.castle.spec.name;

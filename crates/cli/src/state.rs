@@ -10,6 +10,7 @@ use castle_model::{RunId, Verb};
 use crate::castle::{Castle, Place};
 use crate::exit::Problem;
 use crate::output;
+use crate::rehearsal::rehearse;
 use crate::session::word;
 use crate::settings::Settings;
 
@@ -31,7 +32,16 @@ pub(crate) fn hold(
 ) -> Result<StateRoot, Problem> {
     other_world(castle)?;
     let holder = holder(castle, settings, word(direction));
-    let root = StateRoot::open(&castle.state, &holder).map_err(|e| state_problem(&e))?;
+    let root = StateRoot::open(&castle.state, &holder).map_err(|error| match &error {
+        StateError::Locked { .. } if castle.place == Place::Rehearsal => {
+            let hint = error.hint();
+            let explicit = rehearse(&castle.command);
+            state_problem(&error).hint(format!(
+                "{hint}, `{explicit} inventory` looks into the datacenter, and `{explicit} poke` changes something there"
+            ))
+        }
+        _ => state_problem(&error),
+    })?;
     for torn in root.journals().notices() {
         output::talk(&format!("notice: {torn}"));
     }
@@ -65,7 +75,7 @@ pub(crate) fn whole(
 }
 
 /// Refuses the state of another world: what a rehearsal knows is not true of real machines, and the reverse.
-fn other_world(castle: &Castle) -> Result<(), Problem> {
+pub(crate) fn other_world(castle: &Castle) -> Result<(), Problem> {
     let datacenter = datacenter(castle).exists();
     let of_other = match castle.place {
         Place::Real => datacenter.then_some("a rehearsal"),

@@ -10,6 +10,8 @@ mod datacenter;
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/faults.rs"]
+mod faults;
 #[path = "castle/give.rs"]
 mod give;
 #[path = "castle/hardening.rs"]
@@ -24,12 +26,16 @@ mod lock;
 mod loopback;
 #[path = "castle/output.rs"]
 mod output;
+#[path = "castle/poke.rs"]
+mod poke;
 #[path = "castle/real.rs"]
 mod real;
 #[path = "castle/refusal.rs"]
 mod refusal;
 #[path = "castle/rise.rs"]
 mod rise;
+#[path = "castle/scenarios.rs"]
+mod scenarios;
 #[path = "castle/secrets.rs"]
 mod secrets;
 #[path = "castle/serve.rs"]

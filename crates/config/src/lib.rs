@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use castle_model::Spec;
+use castle_model::{Spec, suggest};
 
 mod built_in;
 mod castle;
@@ -38,7 +38,6 @@ mod scan;
 mod secret_sources;
 mod secrets;
 pub mod story;
-mod suggest;
 mod syntax;
 mod talos;
 mod typed;

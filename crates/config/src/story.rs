@@ -15,8 +15,8 @@ use crate::evaluate::Evaluator;
 use crate::finding::{Finding, Findings};
 use crate::grammar::STORY;
 use crate::reader::{Contents, Reader};
-use crate::suggest::{nearest, one_of};
 use crate::syntax;
+use castle_model::suggest::{nearest, one_of};
 
 /// The classes of failures.
 const CLASSES: [Class; 6] =
@@ -291,7 +291,7 @@ fn failures(list: Located<Vec<Located<String>>>, findings: &mut Findings) -> Vec
                 let words = CLASSES.iter().map(|class| class.word());
                 let help = match nearest(class, words.clone()) {
                     Some(near) if step.contains('/') => format!("did you mean \"{step}: {near}\"?"),
-                    _ => "write it like \"platform/vm-cp-02: conflict\"".to_owned(),
+                    _ => "write it like \"platform/vm/cp-02: conflict\"".to_owned(),
                 };
                 findings.add(
                     Finding::error("C1104", "a failure is expected as LAYER/STEP: CLASS")

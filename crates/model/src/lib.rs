@@ -15,6 +15,7 @@ pub mod plan;
 pub mod secret;
 pub mod spec;
 pub mod step;
+pub mod suggest;
 pub mod time;
 pub mod verdict;
 

@@ -129,6 +129,9 @@ impl Way {
             let (theirs, ours) = (said.servers.join(", "), servers.join(", "));
             return Err(format!("it names {theirs}, and the castle is at {ours}"));
         }
+        if world.clock.now() < said.validity.from {
+            return Err("by the clock here it is not valid yet".to_owned());
+        }
         if !said.validity.is_fresh(world.clock.now()) {
             return Err(format!("it is valid until {}", date(said.validity.until)));
         }

@@ -4,6 +4,7 @@
 //! what it needs by [`Real::find`]; every answer is noted, and the table at the end of the command comes from these
 //! notes. A test of this room is ignored by plain `cargo test`, so that none passes without its component.
 
+pub mod asked;
 pub mod cluster;
 pub mod kubelet;
 mod namespace;

@@ -18,6 +18,8 @@ mod bundle;
 mod cluster;
 #[path = "real/contract.rs"]
 mod contract;
+#[path = "real/curl.rs"]
+mod curl;
 #[path = "real/definitions.rs"]
 mod definitions;
 #[path = "real/documents.rs"]
@@ -42,6 +44,8 @@ mod proxmoxer;
 mod releases;
 #[path = "real/rounds.rs"]
 mod rounds;
+#[path = "real/smart.rs"]
+mod smart;
 #[path = "real/sops.rs"]
 mod sops;
 #[path = "real/talosctl.rs"]

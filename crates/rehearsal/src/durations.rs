@@ -1,6 +1,10 @@
-//! How long everything takes in the datacenter: one table of spans, and the record of what was drawn from it.
+//! What takes its time in the datacenter, and the record of how long each took.
+
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+
+use crate::calibration;
 
 /// A length of time: shortest, usual, longest, in milliseconds.
 pub type Span = (u64, u64, u64);
@@ -88,99 +92,287 @@ pub enum Process {
     AddonStart,
     /// A machine says goodbye: pods stopped, etcd and discovery left, partitions wiped.
     Reset,
+    /// A candidate for a join that does not answer is given up.
+    EtcdDeadEnd,
+    /// How long Proxmox waits for the lock of a storage.
+    LockWait,
+    /// Until a kubelet that fell silent is noticed.
+    NodeSilent,
+    /// Until a refused pull is tried again, the first time.
+    PullBackOff,
+    /// Flannel's image.
+    FlannelPull,
+    /// Flannel's start, until it is ready.
+    FlannelStart,
+    /// The image of kube-proxy.
+    ProxyPull,
+    /// The start of kube-proxy, until it is ready.
+    ProxyStart,
+    /// The image of External Secrets.
+    ExternalSecretsPull,
+    /// The start of External Secrets, until it is ready.
+    ExternalSecretsStart,
+    /// MetalLB's image.
+    MetallbPull,
+    /// MetalLB's start, until it is ready.
+    MetallbStart,
+    /// The image of Longhorn's manager.
+    LonghornManagerPull,
+    /// The start of Longhorn's manager, until it is ready.
+    LonghornManagerStart,
+    /// An image of another part of Longhorn.
+    LonghornPull,
+    /// The start of another part of Longhorn, until it is ready.
+    LonghornStart,
+    /// An image of Flux.
+    FluxPull,
+    /// The start of a part of Flux, until it is ready.
+    FluxStart,
+    /// The image of anything else.
+    AppPull,
+    /// The start of anything else, until it is ready.
+    AppStart,
+    /// Until the kind of a definition is served.
+    Established,
+    /// Until a workload's controller has looked at it.
+    Rollout,
+    /// Until it looks again after a pod was refused.
+    RolloutAgain,
+    /// Until the endpoints of a service follow what changed.
+    Endpoints,
+    /// Until the endpoints of a service follow the readiness of a pod.
+    EndpointsReady,
+    /// Until a webhook's certificate is in its configurations.
+    HookAuthority,
+    /// From a ready pod of MetalLB to a webhook that answers.
+    MetallbWebhook,
+    /// From a ready pod of anything else to a webhook that answers.
+    Webhook,
+    /// Until MetalLB has looked at a service.
+    AddressGiven,
+    /// Until a controller tries again that could not write.
+    ControllerAgain,
+    /// Until the garbage collector has noticed.
+    Collect,
+    /// Until a namespace that goes is looked at first.
+    NamespaceEmpty,
+    /// Until a namespace that is not empty is looked at again.
+    NamespaceAgain,
+    /// Until a kubelet has stopped a pod.
+    PodStop,
+    /// Until External Secrets has looked at a store.
+    StoreCheck,
+    /// Until External Secrets has fetched a secret.
+    SecretSync,
+    /// Until External Secrets tries again.
+    ExternalSecretsAgain,
+    /// Until Longhorn's deployer has made the CSI drivers.
+    LonghornCsi,
+    /// The image of Longhorn's instance manager.
+    InstanceManagerPull,
+    /// Until Longhorn has found the disk of a node.
+    LonghornDisk,
+    /// Until a claim is looked at.
+    ClaimBind,
+    /// Until a claim is looked at again that could not be served.
+    ClaimAgain,
+    /// Until a claim is looked at again that found no room.
+    ClaimNoRoom,
+    /// Until Flux has fetched a source.
+    GitFetch,
+    /// Until Flux tries again to fetch a source.
+    GitAgain,
+    /// Until Flux has built a Kustomization.
+    FluxLevel,
+    /// Until Flux looks again at the health of what it built.
+    FluxHealth,
+    /// Until Flux has installed a chart.
+    HelmInstall,
+    /// Until Flux looks again whether what a Kustomization depends on is ready: as its argument says.
+    Requeue,
+    /// As long as an object says: an interval of its own.
+    Interval,
+    /// An answer of a server on the LAN.
+    AnswerNear,
+    /// An answer of a server on the Internet.
+    AnswerFar,
+    /// Proxmox' answer to a wrong token.
+    AnswerDenied,
+    /// Proxmox' answer for a node that does not answer.
+    AnswerHung,
 }
 
-/// Every process with its name and its span.
-pub const TABLE: &[(Process, &str, Span)] = &[
-    (Process::VmCreate, "vm-create", (500, 1200, 3000)),
-    (Process::VmStart, "vm-start", (1000, 2000, 4000)),
-    (Process::VmShutdown, "vm-shutdown", (1000, 2000, 4000)),
-    (Process::VmStop, "vm-stop", (800, 1000, 1500)),
-    (Process::VmDestroy, "vm-destroy", (800, 1000, 1500)),
-    (Process::DiskResize, "disk-resize", (200, 300, 600)),
-    (Process::VmConfigure, "vm-configure", (100, 200, 400)),
-    (Process::VolumeDelete, "volume-delete", (100, 200, 400)),
-    (Process::ImageDownload, "image-download", (3000, 8000, 20_000)),
-    (Process::Boot, "boot", (8000, 14_000, 25_000)),
-    (Process::Goodbye, "goodbye", (1500, 4000, 8000)),
-    (Process::Stopping, "stopping", (300, 600, 1200)),
-    (Process::Deaf, "deaf", (1500, 2000, 2500)),
-    (Process::ListenerLingers, "listener-lingers", (40, 60, 90)),
-    (Process::ListenerSwap, "listener-swap", (21, 60, 107)),
-    (Process::Trust, "trust", (300, 1000, 3000)),
-    (Process::Runtime, "runtime", (500, 1500, 3000)),
-    (Process::EtcdPull, "etcd-pull", (2000, 5000, 15_000)),
-    (Process::EtcdCached, "etcd-cached", (200, 500, 1000)),
-    (Process::EtcdBootstrap, "etcd-bootstrap", (2000, 4000, 8000)),
-    (Process::EtcdRestart, "etcd-restart", (500, 700, 1500)),
-    (Process::EtcdJoin, "etcd-join", (1000, 2000, 4000)),
-    (Process::EtcdName, "etcd-name", (300, 500, 900)),
-    (Process::EtcdPromotion, "etcd-promotion", (3000, 6000, 15_000)),
-    (Process::Election, "election", (1000, 3000, 8000)),
-    (Process::Lease, "lease", (60_000, 62_000, 64_000)),
-    (Process::Handover, "handover", (200, 400, 900)),
-    (Process::Kubelet, "kubelet", (2000, 5000, 12_000)),
-    (Process::KubeletGivesUp, "kubelet-gives-up", (130_000, 135_000, 140_000)),
-    (Process::BootEnds, "boot-ends", (1000, 2000, 4000)),
-    (Process::ControlPlanePull, "control-plane-pull", (3000, 8000, 20_000)),
-    (Process::ApiServer, "api-server", (3000, 5000, 10_000)),
-    (Process::Register, "register", (500, 1500, 4000)),
-    (Process::NodeNetwork, "node-network", (5000, 12_000, 30_000)),
-    (Process::NodeReady, "node-ready", (2000, 6000, 12_000)),
-    (Process::AddonPull, "addon-pull", (500, 1500, 4000)),
-    (Process::AddonStart, "addon-start", (1000, 2000, 4000)),
-    (Process::Reset, "reset", (3000, 6000, 12_000)),
+/// Every process with its name, in the order of the enum. How long each takes stands in the calibration.
+pub const ALL: &[(Process, &str)] = &[
+    (Process::VmCreate, "vm-create"),
+    (Process::VmStart, "vm-start"),
+    (Process::VmShutdown, "vm-shutdown"),
+    (Process::VmStop, "vm-stop"),
+    (Process::VmDestroy, "vm-destroy"),
+    (Process::DiskResize, "disk-resize"),
+    (Process::VmConfigure, "vm-configure"),
+    (Process::VolumeDelete, "volume-delete"),
+    (Process::ImageDownload, "image-download"),
+    (Process::Boot, "boot"),
+    (Process::Goodbye, "goodbye"),
+    (Process::Stopping, "stopping"),
+    (Process::Deaf, "deaf"),
+    (Process::ListenerLingers, "listener-lingers"),
+    (Process::ListenerSwap, "listener-swap"),
+    (Process::Trust, "trust"),
+    (Process::Runtime, "runtime"),
+    (Process::EtcdPull, "etcd-pull"),
+    (Process::EtcdCached, "etcd-cached"),
+    (Process::EtcdBootstrap, "etcd-bootstrap"),
+    (Process::EtcdRestart, "etcd-restart"),
+    (Process::EtcdJoin, "etcd-join"),
+    (Process::EtcdName, "etcd-name"),
+    (Process::EtcdPromotion, "etcd-promotion"),
+    (Process::Election, "election"),
+    (Process::Lease, "lease"),
+    (Process::Handover, "handover"),
+    (Process::Kubelet, "kubelet"),
+    (Process::KubeletGivesUp, "kubelet-gives-up"),
+    (Process::BootEnds, "boot-ends"),
+    (Process::ControlPlanePull, "control-plane-pull"),
+    (Process::ApiServer, "api-server"),
+    (Process::Register, "register"),
+    (Process::NodeNetwork, "node-network"),
+    (Process::NodeReady, "node-ready"),
+    (Process::AddonPull, "addon-pull"),
+    (Process::AddonStart, "addon-start"),
+    (Process::Reset, "reset"),
+    (Process::EtcdDeadEnd, "etcd-dead-end"),
+    (Process::LockWait, "lock-wait"),
+    (Process::NodeSilent, "node-silent"),
+    (Process::PullBackOff, "pull-back-off"),
+    (Process::FlannelPull, "flannel-pull"),
+    (Process::FlannelStart, "flannel-start"),
+    (Process::ProxyPull, "proxy-pull"),
+    (Process::ProxyStart, "proxy-start"),
+    (Process::ExternalSecretsPull, "external-secrets-pull"),
+    (Process::ExternalSecretsStart, "external-secrets-start"),
+    (Process::MetallbPull, "metallb-pull"),
+    (Process::MetallbStart, "metallb-start"),
+    (Process::LonghornManagerPull, "longhorn-manager-pull"),
+    (Process::LonghornManagerStart, "longhorn-manager-start"),
+    (Process::LonghornPull, "longhorn-pull"),
+    (Process::LonghornStart, "longhorn-start"),
+    (Process::FluxPull, "flux-pull"),
+    (Process::FluxStart, "flux-start"),
+    (Process::AppPull, "app-pull"),
+    (Process::AppStart, "app-start"),
+    (Process::Established, "established"),
+    (Process::Rollout, "rollout"),
+    (Process::RolloutAgain, "rollout-again"),
+    (Process::Endpoints, "endpoints"),
+    (Process::EndpointsReady, "endpoints-ready"),
+    (Process::HookAuthority, "hook-authority"),
+    (Process::MetallbWebhook, "metallb-webhook"),
+    (Process::Webhook, "webhook"),
+    (Process::AddressGiven, "address-given"),
+    (Process::ControllerAgain, "controller-again"),
+    (Process::Collect, "collect"),
+    (Process::NamespaceEmpty, "namespace-empty"),
+    (Process::NamespaceAgain, "namespace-again"),
+    (Process::PodStop, "pod-stop"),
+    (Process::StoreCheck, "store-check"),
+    (Process::SecretSync, "secret-sync"),
+    (Process::ExternalSecretsAgain, "external-secrets-again"),
+    (Process::LonghornCsi, "longhorn-csi"),
+    (Process::InstanceManagerPull, "instance-manager-pull"),
+    (Process::LonghornDisk, "longhorn-disk"),
+    (Process::ClaimBind, "claim-bind"),
+    (Process::ClaimAgain, "claim-again"),
+    (Process::ClaimNoRoom, "claim-no-room"),
+    (Process::GitFetch, "git-fetch"),
+    (Process::GitAgain, "git-again"),
+    (Process::FluxLevel, "flux-level"),
+    (Process::FluxHealth, "flux-health"),
+    (Process::HelmInstall, "helm-install"),
+    (Process::Requeue, "requeue"),
+    (Process::Interval, "interval"),
+    (Process::AnswerNear, "answer-near"),
+    (Process::AnswerFar, "answer-far"),
+    (Process::AnswerDenied, "answer-denied"),
+    (Process::AnswerHung, "answer-hung"),
 ];
+
+/// The spans of all, in the order of the enum.
+static SPANS: LazyLock<Vec<Span>> = LazyLock::new(|| {
+    // Each has its line in the calibration; a test holds it to that.
+    ALL.iter().map(|(_, name)| calibration::span(name).unwrap_or_default()).collect()
+});
 
 impl Process {
     /// How long it takes.
     #[must_use]
     pub fn span(self) -> Span {
-        self.row().2
+        SPANS[self as usize]
     }
 
-    /// Its name in records.
+    /// How long it usually takes, in milliseconds.
+    #[must_use]
+    pub fn usual(self) -> u64 {
+        self.span().1
+    }
+
+    /// Its name in records and in the calibration.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().1
-    }
-
-    fn row(self) -> &'static (Self, &'static str, Span) {
-        // The table is in the order of the enum; a test holds it to that.
-        &TABLE[self as usize]
+        // The list is in the order of the enum; a test holds it to that.
+        ALL[self as usize].1
     }
 }
 
 /// One length of time that was drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draw {
+    /// Counts the draws of a world.
+    pub number: u64,
     /// What takes so long.
     pub what: Process,
-    /// For what: a machine or VM by its number, an etcd or node by its name.
+    /// For what: a machine or VM by its number, an etcd or node by its name; what runs on a node after the node's name.
     pub subject: String,
     /// When it began, in virtual milliseconds since the world's birth.
     pub begun_at: u64,
     /// How long it takes, in milliseconds.
     pub ms: u64,
+    /// The draw by whose end it began; none if a client asked for it, or another part of the datacenter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
 }
 
 /// The draws of a world, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Draws(Vec<Draw>);
+pub struct Draws {
+    kept: Vec<Draw>,
+    /// How many there were.
+    count: u64,
+}
 
 impl Draws {
-    /// Remembers one; the oldest are forgotten by and by.
-    pub fn record(&mut self, draw: Draw) {
-        if self.0.len() >= DRAWS_MAX {
-            self.0.drain(..DRAWS_MAX / 2);
+    /// Remembers one and gives its number; the oldest are forgotten by and by.
+    pub fn record(
+        &mut self,
+        what: Process,
+        subject: String,
+        (begun_at, ms): (u64, u64),
+        after: Option<u64>,
+    ) -> u64 {
+        if self.kept.len() >= DRAWS_MAX {
+            self.kept.drain(..DRAWS_MAX / 2);
         }
-        self.0.push(draw);
+        let number = self.count;
+        self.count += 1;
+        self.kept.push(Draw { number, what, subject, begun_at, ms, after });
+        number
     }
 
     /// All that are remembered, oldest first.
     #[must_use]
     pub fn all(&self) -> &[Draw] {
-        &self.0
+        &self.kept
     }
 }
 
@@ -189,22 +381,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_whole_and_in_order() {
-        for (index, (process, name, (low, usual, high))) in TABLE.iter().enumerate() {
+    fn every_process_has_its_name_and_its_line() {
+        for (index, (process, name)) in ALL.iter().enumerate() {
             assert_eq!(*process as usize, index, "{name}");
             assert_eq!(serde_json::to_value(process).unwrap(), *name);
-            assert!(low <= usual && usual <= high, "{name}");
+            assert!(calibration::span(name).is_some(), "{name} is not in the calibration");
         }
         // The last variant of the enum has a row, so all have.
-        assert_eq!(Process::Reset as usize, TABLE.len() - 1);
+        assert_eq!(Process::AnswerHung as usize, ALL.len() - 1);
+    }
+
+    #[test]
+    fn the_calibration_has_no_line_that_nothing_takes() {
+        // Those are taken by the model of the published way alone.
+        let published = ["full-clone", "install", "reboot", "secrets-api", "terragrunt-unit"];
+        let known = |name: &str| ALL.iter().any(|(_, other)| *other == name);
+        let idle: Vec<&str> =
+            calibration::all().map(|(name, ..)| name).filter(|name| !known(name)).collect();
+        assert_eq!(idle, published);
     }
 
     #[test]
     fn old_draws_are_forgotten() {
         let mut draws = Draws::default();
         for ms in 0..3 * DRAWS_MAX as u64 {
-            let draw = Draw { what: Process::Boot, subject: "421".to_owned(), begun_at: 0, ms };
-            draws.record(draw);
+            let number = draws.record(Process::Boot, "421".to_owned(), (0, ms), None);
+            assert_eq!(number, ms);
         }
         assert!(draws.all().len() <= DRAWS_MAX && draws.all().len() >= DRAWS_MAX / 2);
         assert_eq!(draws.all().last().map(|draw| draw.ms), Some(3 * DRAWS_MAX as u64 - 1));

@@ -22,19 +22,24 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::birth::{Birth, Endpoint, dice_for};
+use crate::fault::{Rule, Strike};
+use crate::inventory::Inventory;
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
 use crate::trouble::Trouble;
 use crate::turn::{SecretQuery, Server};
 use crate::world::{Datacenter, Input};
 
+pub mod desk;
 mod dial;
 pub mod front;
 mod serve;
 mod shared;
+mod strike;
 mod supply;
 mod tls;
 
+use desk::Desk;
 use dial::HostDialer;
 use shared::Shared;
 pub use supply::Pace;
@@ -87,6 +92,8 @@ pub fn runtime() -> io::Result<Runtime> {
 
 /// A running datacenter. Dropping it is like pulling the plug: what was answered is kept, nothing more.
 pub struct Host {
+    /// Where others ask and poke; closed before the world ends.
+    desk: Option<Desk>,
     shared: Arc<Shared>,
     entropy: Arc<HostEntropy>,
     /// The servers with fixed addresses that the castle file names; the world may know others from before.
@@ -102,16 +109,39 @@ impl Host {
     /// # Errors
     /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
     pub fn open(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
+        Self::open_for(folder, spec, seed, "")
+    }
+
+    /// As [`Host::open`], for a command that others are told of while it holds the world.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_for(
+        folder: Option<&Path>,
+        spec: &Spec,
+        seed: u64,
+        command: &str,
+    ) -> Result<Self, HostError> {
         let (store, datacenter) = match folder {
             None => (None, Datacenter::new(Birth::of(spec, seed))),
             Some(folder) => {
                 let (store, datacenter) =
-                    Store::open(folder, || Datacenter::new(Birth::of(spec, seed)))?;
+                    Store::open(folder, command, || Datacenter::new(Birth::of(spec, seed)))?;
                 (Some(store), datacenter)
             }
         };
         let time = VirtualTime::from(datacenter.now, datacenter.dawn);
-        Self::over(datacenter, store, spec, time)
+        let host = Self::over(datacenter, store, spec, time)?;
+        Ok(match folder {
+            Some(folder) => host.with_desk(folder),
+            None => host,
+        })
+    }
+
+    /// With a desk in its folder. A file system without sockets is no reason not to rehearse: then nobody can poke.
+    fn with_desk(mut self, folder: &Path) -> Self {
+        self.desk = Desk::open(folder, &self.shared).ok();
+        self
     }
 
     /// Hosts a passing world in memory for people and programs outside, on a runtime whose clock runs: its time of
@@ -130,9 +160,10 @@ impl Host {
     /// # Errors
     /// If the folder is in use, damaged, written by a newer castle, or cannot be written.
     pub fn served(folder: &Path, spec: &Spec, seed: u64, pace: Pace) -> Result<Self, HostError> {
-        let (store, datacenter) = Store::open(folder, || Datacenter::new(Birth::of(spec, seed)))?;
+        let birth = || Datacenter::new(Birth::of(spec, seed));
+        let (store, datacenter) = Store::open(folder, "castle rehearse serve", birth)?;
         let time = VirtualTime::live(datacenter.now, datacenter.dawn, pace);
-        Self::over(datacenter, Some(store), spec, time)
+        Ok(Self::over(datacenter, Some(store), spec, time)?.with_desk(folder))
     }
 
     /// Hosts the world in a folder for somebody who only looks: nothing is written, neither now nor by closing,
@@ -169,7 +200,21 @@ impl Host {
         }
         let (seed, opens) = shared.read(|world| (world.birth.seed, world.opens));
         let entropy = Arc::new(HostEntropy::new(seed, opens));
-        Ok(Self { shared: Arc::new(shared), entropy, endpoints })
+        Ok(Self { desk: None, shared: Arc::new(shared), entropy, endpoints })
+    }
+
+    /// Ends the process that hosts a passing world, and lets another one open what it left: connections and what was
+    /// counted end, the world stays, and what the castle file names beyond it is added. The driver must be started again.
+    ///
+    /// # Errors
+    /// If the certificates of its servers cannot be made.
+    pub fn begin_anew(&mut self, spec: &Spec) -> Result<(), HostError> {
+        self.shared.input(&Input::Rest);
+        let datacenter = self.read(Clone::clone);
+        let time = VirtualTime::from(datacenter.now, datacenter.dawn);
+        // What it replaces is dropped, and with it everything that still runs there.
+        *self = Self::over(datacenter, None, spec, time)?;
+        Ok(())
     }
 
     /// The outside, as castle sees it when this datacenter is all there is.
@@ -193,7 +238,7 @@ impl Host {
     /// The datacenter's time of day.
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(HostClock { time: self.shared.time })
+        Arc::new(HostClock { time: self.shared.time, shift: self.shared.clock_shift.clone() })
     }
 
     /// Randomness from the world's seed, different in each process that opens the world.
@@ -324,6 +369,56 @@ impl Host {
         self.shared.input(&Input::Trouble(trouble.into()));
     }
 
+    /// Lets things happen now, and says whether anything is different; none once the world has ended.
+    #[must_use]
+    pub fn poke(&self, troubles: &[Trouble]) -> Option<desk::Poked> {
+        desk::poke(&self.shared, troubles)
+    }
+
+    /// What is there.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        desk::inventory(&self.shared)
+    }
+
+    /// Arms rules for as long as this host lives. Their times are counted from now.
+    pub fn arm(&self, rules: Vec<Rule>) {
+        self.shared.arm(rules);
+    }
+
+    /// What the rules have struck so far.
+    #[must_use]
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.shared.strikes()
+    }
+
+    /// The rules that have not struck, as they are written.
+    #[must_use]
+    pub fn unstruck(&self) -> Vec<String> {
+        self.shared.unstruck()
+    }
+
+    /// The rules that are armed, as they are written.
+    #[must_use]
+    pub fn rules(&self) -> Vec<String> {
+        self.shared.rules()
+    }
+
+    /// Tells each strike at the moment when it happens. The world is locked then: the listener must not ask it anything.
+    pub fn on_strike(&self, listener: impl Fn(&Strike) + Send + 'static) {
+        self.shared.listen_to_strikes(Box::new(listener));
+    }
+
+    /// Says how the program ends when a rule kills it; without it, only [`Self::killed`] tells.
+    pub fn on_kill(&self, end: impl Fn() + Send + Sync + 'static) {
+        self.shared.end_by(Arc::new(end));
+    }
+
+    /// Waits until a rule has killed the program that runs against this host: drop it then.
+    pub fn killed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.shared.when_killed()
+    }
+
     /// Delivers effects when they are due, one at a time, for as long as it is polled. Without it, effects come
     /// only with the next request.
     pub fn run_driver(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -354,13 +449,15 @@ impl Host {
     ///
     /// # Errors
     /// If it cannot be written now, or some input could not be written before.
-    pub fn close(self) -> Result<(), HostError> {
+    pub fn close(mut self) -> Result<(), HostError> {
+        self.desk = None;
         self.shared.close().map_err(HostError::Ended)
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
+        self.desk = None;
         self.shared.unplug();
     }
 }

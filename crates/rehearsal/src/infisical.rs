@@ -33,6 +33,7 @@ pub use self::limit::InfisicalTrouble;
 use self::limit::Troubles;
 use self::permission::Member;
 pub use self::permission::Role;
+pub(crate) use self::reply::refusal;
 use self::reply::{Answer, Refusal};
 use self::request::{Place, decoded, normal_path};
 use self::secrets::Wish;

@@ -27,9 +27,12 @@ mod patch;
 mod pods;
 mod pulls;
 mod refuse;
+mod review;
 mod route;
+mod scale;
 mod secrets;
 mod security;
+mod seen;
 mod serve;
 mod shape;
 mod shown;
@@ -48,12 +51,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use flux::FluxTrouble;
-pub use trouble::KubernetesTrouble;
+pub(crate) use kinds::known_kinds;
+pub use trouble::{KubernetesTrouble, Named};
 pub use watch::WatchCursor;
 
 use self::nodes::NodeFacts;
 use self::pulls::Pulls;
 use self::refuse::No;
+pub(crate) use self::refuse::refusal;
 use self::store::{Store, parts};
 use self::trouble::Troubles;
 use crate::durations::Process;
@@ -64,14 +69,19 @@ const EPOCH: u64 = 1_769_990_400_000;
 /// How often silent watches get a bookmark, in milliseconds.
 const BOOKMARKS: u64 = 60_000;
 
-/// Shortest, usual and longest time, in milliseconds.
-type Span = (u64, u64, u64);
+/// The namespace and name in a place, as they stand in records.
+fn named(key: &str) -> &str {
+    key.splitn(3, '/').nth(2).unwrap_or(key)
+}
 
 /// What is due in the cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// The birth of the cluster that it belongs to; what an earlier cluster left due comes to nothing.
     era: u64,
+    /// The draw by whose end it happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drawn: Option<u64>,
     work: Work,
 }
 
@@ -140,6 +150,9 @@ pub struct Kubernetes {
     deaf: BTreeSet<String>,
     pulls: Pulls,
     troubles: Troubles,
+    /// The draw by whose end this turn happens; none between turns.
+    #[serde(skip)]
+    by: Option<u64>,
 }
 
 impl Kubernetes {
@@ -165,7 +178,7 @@ impl Kubernetes {
                     ..Self::default()
                 };
                 self.populate(turn);
-                self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick);
+                self.in_time(turn, BOOKMARKS, Work::Tick);
             }
             Signal::ClusterLost { cluster } if self.is(cluster) => {
                 *self = Self {
@@ -221,14 +234,8 @@ impl Kubernetes {
             let message = "the server is currently unable to handle the request";
             return No::new(503, "ServiceUnavailable", message).reply();
         }
-        if !peer.organizations.iter().any(|o| o == "system:masters") {
-            let message = format!(
-                "User \"{}\" cannot {} path \"{}\"",
-                peer.common_name,
-                call.method.to_lowercase(),
-                call.path
-            );
-            return No::new(403, "Forbidden", format!("forbidden: {message}")).reply();
+        if let Some(no) = review::forbidden(peer, call) {
+            return no.reply();
         }
         self.serve(turn, call).unwrap_or_else(|no| no.reply())
     }
@@ -239,6 +246,7 @@ impl Kubernetes {
             return;
         }
         self.now = turn.now;
+        self.by = effect.drawn;
         match effect.work {
             Work::Reconcile { key, plan } if self.plans.get(&key) == Some(&plan) => {
                 self.plans.remove(&key);
@@ -260,8 +268,15 @@ impl Kubernetes {
             Work::Orphan { key, uid } => self.orphan(turn, &key, &uid),
             Work::PodStopped { key, uid } => self.pod_stopped(turn, &key, &uid),
             Work::NamespaceGone { name } => self.namespace_gone(turn, &name),
-            Work::Tick => self.later(turn, (BOOKMARKS, BOOKMARKS, BOOKMARKS), Work::Tick),
+            Work::Tick => self.in_time(turn, BOOKMARKS, Work::Tick),
         }
+        self.by = None;
+    }
+
+    /// Whether Flux was given a repository.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.store.all("source.toolkit.fluxcd.io", "gitrepositories").next().is_some()
     }
 
     /// The names of the nodes, with whether each is Ready.
@@ -295,6 +310,11 @@ impl Kubernetes {
     /// A controller looks at an object whose time has come.
     fn reconcile(&mut self, turn: &mut Turn<'_>, key: &str, neighbours: &dyn Neighbours) {
         match (parts(key).0, parts(key).1) {
+            ("apiextensions.k8s.io", "customresourcedefinitions")
+                if self.troubles.holds_definitions(turn.now) =>
+            {
+                self.touched(turn, key);
+            }
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.establish(key),
             ("apps", "deployments" | "daemonsets" | "statefulsets") => self.roll_out(turn, key),
             ("", "services") => self.connect(turn, key),
@@ -312,19 +332,19 @@ impl Kubernetes {
 
     /// Somebody wrote or removed an object: its controller will look at it.
     fn touched(&mut self, turn: &mut Turn<'_>, key: &str) {
-        let span = match (parts(key).0, parts(key).1) {
-            ("apiextensions.k8s.io", "customresourcedefinitions") => (800, 1_000, 1_300),
-            ("apps", "deployments" | "daemonsets" | "statefulsets") => (50, 150, 400),
-            ("", "services") => (100, 300, 800),
-            ("", "persistentvolumeclaims") => (500, 1_500, 4_000),
-            ("external-secrets.io", "clustersecretstores" | "secretstores") => (200, 500, 1_500),
-            ("external-secrets.io", "externalsecrets") => (1_000, 2_000, 6_000),
-            ("source.toolkit.fluxcd.io", "gitrepositories") => (1_000, 2_000, 5_000),
-            ("kustomize.toolkit.fluxcd.io", "kustomizations") => (2_000, 5_000, 15_000),
-            ("helm.toolkit.fluxcd.io", "helmreleases") => (4_000, 9_000, 20_000),
+        let what = match (parts(key).0, parts(key).1) {
+            ("apiextensions.k8s.io", "customresourcedefinitions") => Process::Established,
+            ("apps", "deployments" | "daemonsets" | "statefulsets") => Process::Rollout,
+            ("", "services") => Process::Endpoints,
+            ("", "persistentvolumeclaims") => Process::ClaimBind,
+            ("external-secrets.io", "clustersecretstores" | "secretstores") => Process::StoreCheck,
+            ("external-secrets.io", "externalsecrets") => Process::SecretSync,
+            ("source.toolkit.fluxcd.io", "gitrepositories") => Process::GitFetch,
+            ("kustomize.toolkit.fluxcd.io", "kustomizations") => Process::FluxLevel,
+            ("helm.toolkit.fluxcd.io", "helmreleases") => Process::HelmInstall,
             ("metallb.io", "ipaddresspools" | "l2advertisements") => {
                 for service in self.store.keys("", "services") {
-                    self.plan(turn, &service, (300, 600, 1_500));
+                    self.plan(turn, &service, Process::AddressGiven);
                 }
                 return;
             }
@@ -332,23 +352,43 @@ impl Kubernetes {
             ("", "namespaces") => return self.namespace_changed(turn, key),
             _ => return,
         };
-        self.plan(turn, key, span);
+        self.plan(turn, key, what);
     }
 
     /// Leaves a look at an object due; an earlier plan for it lapses.
-    fn plan(&mut self, turn: &mut Turn<'_>, key: &str, span: Span) {
+    fn plan(&mut self, turn: &mut Turn<'_>, key: &str, what: Process) {
+        let work = self.look(key);
+        self.later(turn, what, named(key), work);
+    }
+
+    /// The same after a time that the object itself or its controller says.
+    fn plan_in(&mut self, turn: &mut Turn<'_>, key: &str, took: (Process, u64)) {
+        let work = self.look(key);
+        self.exactly(turn, took, named(key), work);
+    }
+
+    fn look(&mut self, key: &str) -> Work {
         self.counter += 1;
         self.plans.insert(key.to_owned(), self.counter);
-        let work = Work::Reconcile { key: key.to_owned(), plan: self.counter };
-        self.later(turn, span, work);
+        Work::Reconcile { key: key.to_owned(), plan: self.counter }
     }
 
-    fn later(&self, turn: &mut Turn<'_>, span: Span, work: Work) {
-        turn.after_about(span, Effect { era: self.era, work });
+    /// Leaves work due after a process that begins now, by what happens in this turn.
+    fn later(&self, turn: &mut Turn<'_>, what: Process, subject: &str, work: Work) {
+        let (ms, number) = turn.draw_after(what, subject, self.by);
+        turn.after(ms, Effect { era: self.era, drawn: Some(number), work });
     }
 
-    fn after_draw(&self, turn: &mut Turn<'_>, what: Process, subject: &str, work: Work) {
-        turn.after_draw(what, subject, Effect { era: self.era, work });
+    /// The same after a length of time that is not drawn, and that somebody may wait for all the same.
+    fn exactly(&self, turn: &mut Turn<'_>, took: (Process, u64), subject: &str, work: Work) {
+        let (what, ms) = took;
+        let number = turn.draws.record(what, subject.to_owned(), (turn.now, ms), self.by);
+        turn.after(ms, Effect { era: self.era, drawn: Some(number), work });
+    }
+
+    /// Leaves work due after a time that nobody waits for.
+    fn in_time(&self, turn: &mut Turn<'_>, ms: u64, work: Work) {
+        turn.after(ms, Effect { era: self.era, drawn: None, work });
     }
 
     /// The world lives in other days from now on.

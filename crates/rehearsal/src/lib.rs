@@ -10,12 +10,16 @@
 pub mod birth;
 pub mod bound;
 pub mod brake;
+pub mod calibration;
 pub mod durations;
+pub mod fault;
+pub mod fidelity;
 pub mod host;
 pub mod infisical;
 pub mod inventory;
 pub mod kubernetes;
 pub mod proxmox;
+pub mod published;
 pub mod queue;
 pub mod sources;
 pub mod store;

@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use self::access::{Access, Caller};
 use self::form::Parameters;
 use self::guest::Guest;
+pub(crate) use self::reply::refusal;
 pub use self::role::{Place, ROLE};
 pub use self::storage::{Storage, StorageKind, Volume};
 use self::task::Task;
@@ -110,7 +111,7 @@ pub struct Proxmox {
 }
 
 /// What the host itself knows, past the API.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
     /// VMs and containers by number.
     pub guests: Vec<GuestSeen>,

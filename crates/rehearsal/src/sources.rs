@@ -78,6 +78,11 @@ impl Sources {
             GitTrouble::Push { url, branch, files } => {
                 self.repositories.entry(git::key(url)).or_default().push(branch, files, "push");
             }
+            GitTrouble::Folder { url, branch, path, broken } => {
+                if let Some(repository) = self.repositories.get_mut(&git::key(url)) {
+                    repository.spoil(branch, path, *broken);
+                }
+            }
             GitTrouble::Unbranch { url, branch } => {
                 if let Some(repository) = self.repositories.get_mut(&git::key(url)) {
                     repository.unbranch(branch);
@@ -171,10 +176,32 @@ impl Sources {
         self.repositories.get(&git::key(url))?.files(commit)
     }
 
+    /// Where every branch of every repository is.
+    #[must_use]
+    pub fn heads(&self) -> Vec<git::Head> {
+        self.repositories.iter().flat_map(|(name, repository)| repository.heads(name)).collect()
+    }
+
+    /// What is wrong because somebody said so.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        let away = self.away.then(|| "the Git host answers nobody".to_owned());
+        let files = self
+            .troubles
+            .iter()
+            .map(|trouble| format!("downloads of {} go wrong", trouble.address));
+        away.into_iter().chain(files).collect()
+    }
+
     /// The registered schematic ids.
     pub fn schematics(&self) -> impl Iterator<Item = &str> {
         self.schematics.keys().map(String::as_str)
     }
+}
+
+/// What a status is said with where no call explains it: a line of text, as proxies and file servers have it.
+pub(crate) fn refusal(status: u16) -> HttpReply {
+    let name = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    text_reply(status, "text/plain; charset=utf-8", name.unwrap_or("Error"))
 }
 
 /// A reply of text that changed nothing.

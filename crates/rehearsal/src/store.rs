@@ -8,6 +8,7 @@
 //! An input is written before its answer leaves. There is no fsync: a world need not survive its host. Whoever only
 //! looks takes no lock and writes nothing.
 
+use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -68,16 +69,18 @@ struct About {
 }
 
 impl Store {
-    /// Opens the world in a folder, or makes it by `birth` where there is none.
+    /// Opens the world in a folder for a command, which others are told of meanwhile, or makes it by `birth` where
+    /// there is none.
     ///
     /// # Errors
     /// If it is in use, damaged, written by a newer castle, or the file system refuses.
     pub fn open(
         folder: &Path,
+        command: &str,
         birth: impl FnOnce() -> Datacenter,
     ) -> Result<(Self, Datacenter), StoreError> {
         place::make_folder(folder)?;
-        let lock = lock(folder)?;
+        let lock = lock(folder, command)?;
         let snapshot = read_snapshot(&folder.join(SNAPSHOT))?;
         let fresh = snapshot.is_none();
         let log_path = folder.join(LOG);
@@ -140,8 +143,8 @@ impl Store {
     pub fn snapshot(&mut self, datacenter: &Datacenter) -> Result<(), StoreError> {
         let path = self.folder.join(SNAPSHOT);
         let body = to_json(datacenter, &path)?;
-        let about =
-            About { format: FORMAT, number: self.number, sum: hex::encode(Sha256::digest(&body)) };
+        let sum = snapshot_sum(self.number, &body);
+        let about = About { format: FORMAT, number: self.number, sum };
         let text = format!("{}\n{body}\n", to_json(&about, &path)?);
         let new = self.folder.join("world.json.new");
         place::write(&new, text.as_bytes())?;
@@ -223,13 +226,15 @@ fn replay(
         let whole = line.ends_with(b"\n");
         let entry = match read_entry(line.strip_suffix(b"\n").unwrap_or(line)) {
             Ok(entry) => entry,
-            // Only the last line can lack its end: the process died while it wrote it.
+            // Only the last line can lack its end: the process died while it wrote it. It never wrote more than that.
+            Err(_) if !whole && read_entry(&line[..line.len() - 1]).is_ok() => {
+                let why = "its end is not what was written";
+                return Err(damaged(path, &format!("line {}", index + 1), why));
+            }
             Err(_) if !whole => break,
             Err(why) => return Err(damaged(path, &format!("line {}", index + 1), &why)),
         };
-        if entry.v > FORMAT {
-            return Err(StoreError::Newer { path: path.to_owned(), found: entry.v });
-        }
+        check_format(path, entry.v)?;
         replayed.kept += line.len();
         replayed.lacks_end = !whole;
         if entry.n <= snapshot_at {
@@ -269,15 +274,16 @@ fn read_snapshot(path: &Path) -> Result<Option<(Datacenter, u64)>, StoreError> {
         }
         Err(error) => return Err(io_error("read", path)(error)),
     }
+    if text.is_empty() {
+        return Err(damaged(path, "line 1", "it is empty"));
+    }
     let (first, body) =
         text.split_once('\n').ok_or_else(|| damaged(path, "line 1", "it has no end"))?;
     let about: About =
         serde_json::from_str(first).map_err(|error| damaged(path, "line 1", &error.to_string()))?;
-    if about.format > FORMAT {
-        return Err(StoreError::Newer { path: path.to_owned(), found: about.format });
-    }
+    check_format(path, about.format)?;
     let body = body.strip_suffix('\n').unwrap_or(body);
-    if hex::encode(Sha256::digest(body)) != about.sum {
+    if snapshot_sum(about.number, body) != about.sum {
         return Err(damaged(path, "line 2", "its check sum is wrong"));
     }
     let datacenter =
@@ -293,7 +299,7 @@ fn snapshot_number(path: &Path) -> Result<Option<u64>, StoreError> {
     Ok(serde_json::from_str::<About>(&line).ok().map(|about| about.number))
 }
 
-fn lock(folder: &Path) -> Result<File, StoreError> {
+fn lock(folder: &Path, command: &str) -> Result<File, StoreError> {
     let path = folder.join(LOCK);
     let mut file = place::open(&path)?;
     match file.try_lock() {
@@ -305,7 +311,7 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
         Err(fs::TryLockError::Error(error)) => return Err(io_error("lock", &path)(error)),
     }
     file.set_len(0)
-        .and_then(|()| writeln!(file, "process {}", std::process::id()))
+        .and_then(|()| writeln!(file, "process {}\n{command}", std::process::id()))
         .map_err(io_error("write", &path))?;
     Ok(file)
 }
@@ -313,6 +319,25 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
 fn to_json(value: &impl Serialize, path: &Path) -> Result<String, StoreError> {
     serde_json::to_string(value)
         .map_err(|error| io_error("put into words for", path)(io::Error::other(error)))
+}
+
+/// Refuses what another castle wrote: it would be misread.
+fn check_format(path: &Path, found: u32) -> Result<(), StoreError> {
+    let path = path.to_owned();
+    match found.cmp(&FORMAT) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(StoreError::Newer { path, found }),
+        Ordering::Less => Err(StoreError::Older { path, found }),
+    }
+}
+
+/// The check sum of a snapshot: of its world, and of its place in the log.
+fn snapshot_sum(number: u64, body: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(number.to_string());
+    hash.update("\n");
+    hash.update(body);
+    hex::encode(hash.finalize())
 }
 
 fn sum(bytes: &[u8]) -> String {

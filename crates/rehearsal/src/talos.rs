@@ -26,6 +26,7 @@ mod machine;
 mod note;
 mod reading;
 mod resource;
+mod seen;
 pub mod service;
 mod status;
 #[cfg(test)]
@@ -38,7 +39,8 @@ pub use call::{
 };
 use discovery::Discovery;
 use etcd::Etcd;
-use machine::{Api, Machine, PORTS, Troubles};
+use machine::{KUBERNETES_PORT, Machine, PORTS, Troubles};
+pub(crate) use resource::known_resources;
 pub use trouble::TalosTrouble;
 
 /// All machines and what they run.
@@ -195,6 +197,12 @@ impl Talos {
                 .iter()
                 .find(|(_, machine)| machine.up && machine.address() == Some(address))
         };
+        // Two machines with one address: the stranger's word is the last that the network heard.
+        let strange =
+            |machine: &Machine| machine.troubles.foreign && machine.address() == Some(address);
+        if let Some((vmid, machine)) = self.machines.iter().find(|(_, machine)| strange(machine)) {
+            return Some(machine.listener(*vmid, port));
+        }
         if let Some((vmid, machine)) = shared {
             let listener = machine.listener(*vmid, port);
             let mute = self.mute_vip && listener != Listen::Refused;
@@ -289,20 +297,19 @@ impl Talos {
         self.etcds.values().filter(|etcd| etcd.cluster == cluster).count()
     }
 
-    /// Names of the machines that run, by their VM.
+    /// How many machines of ours have power.
     #[must_use]
-    pub fn inventory(&self) -> BTreeMap<u32, String> {
-        let shown = |machine: &Machine| {
-            let state = match (machine.on, machine.api) {
-                (false, _) => "off",
-                (true, _) if machine.troubles.foreign => "somebody else's",
-                (true, Api::Down) => "booting",
-                (true, Api::Maintenance) => "maintenance",
-                (true, Api::Secure) => "configured",
-            };
-            format!("{} ({state})", machine.hostname())
+    pub fn powered(&self) -> usize {
+        self.machines.values().filter(|machine| machine.on && !machine.troubles.foreign).count()
+    }
+
+    /// Whether an API server of Kubernetes answers somewhere.
+    #[must_use]
+    pub fn serves_kubernetes(&self) -> bool {
+        let serves = |(vmid, machine): (&u32, &Machine)| {
+            machine.up && matches!(machine.listener(*vmid, KUBERNETES_PORT), Listen::KubeApi { .. })
         };
-        self.machines.iter().map(|(vmid, machine)| (*vmid, shown(machine))).collect()
+        self.machines.iter().any(serves)
     }
 }
 

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::infisical::InfisicalTrouble;
-pub use crate::kubernetes::{FluxTrouble, KubernetesTrouble};
+pub use crate::kubernetes::{FluxTrouble, KubernetesTrouble, Named};
 pub use crate::proxmox::{Breakage, Fault, Moment, ProxmoxTrouble};
 pub use crate::sources::file::{Download, SourcesTrouble};
 pub use crate::sources::git::GitTrouble;

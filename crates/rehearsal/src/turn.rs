@@ -9,7 +9,7 @@ use std::pin::Pin;
 use castle_model::time::Moment;
 use serde::{Deserialize, Serialize};
 
-use crate::durations::{Draw, Draws, Process};
+use crate::durations::{Draws, Process};
 
 mod dice;
 mod exchange;
@@ -38,18 +38,22 @@ impl Turn<'_> {
         self.due.push((delay, effect.into()));
     }
 
-    /// Leaves an effect due after a drawn time, given in milliseconds as shortest, usual, longest.
-    pub fn after_about(&mut self, span: (u64, u64, u64), effect: impl Into<Effect>) {
-        let delay = self.dice.triangular(span);
-        self.after(delay, effect);
-    }
-
     /// Draws how long a process takes for a subject (a machine by its number, say), in milliseconds, and keeps
     /// it on record.
     pub fn draw(&mut self, what: Process, subject: &(impl ToString + ?Sized)) -> u64 {
+        self.draw_after(what, subject, None).0
+    }
+
+    /// The same for a process that begins by the end of another one, given by its number: how long it takes, and its
+    /// own number.
+    pub fn draw_after(
+        &mut self,
+        what: Process,
+        subject: &(impl ToString + ?Sized),
+        after: Option<u64>,
+    ) -> (u64, u64) {
         let ms = self.dice.triangular(what.span());
-        self.draws.record(Draw { what, subject: subject.to_string(), begun_at: self.now, ms });
-        ms
+        (ms, self.draws.record(what, subject.to_string(), (self.now, ms), after))
     }
 
     /// Leaves an effect due after a process that begins now.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
-use crate::durations::Draws;
+use crate::durations::{Draws, Process};
 use crate::infisical::{self, Infisical};
 use crate::kubernetes::Kubernetes;
 use crate::proxmox::{self, Proxmox};
@@ -18,10 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 10;
-
-/// How long a controller waits before it tries again to write to a cluster whose etcd has no quorum.
-const CONTROLLER_RETRY: u64 = 5_000;
+pub const FORMAT: u32 = 12;
 
 /// How many signals one input may set off: a loop between parts is a bug, and must not hang.
 const SIGNALS_MAX: usize = 10_000;
@@ -197,7 +194,7 @@ impl Datacenter {
                 Some((_, Effect::Kubernetes(effect))) if paralysed => {
                     // No controller can write: it tries again, unless its cluster is a past one.
                     if self.kubernetes.owns(&effect) {
-                        turn.after(CONTROLLER_RETRY, effect);
+                        turn.after(Process::ControllerAgain.usual(), effect);
                     }
                     (Applied::Fired("kubernetes"), true, false, false)
                 }
@@ -246,7 +243,7 @@ impl Datacenter {
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Flux(trouble)) => {
-                self.kubernetes.flux_suffers(trouble);
+                self.kubernetes.flux_suffers(&mut turn, trouble);
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Sources(trouble)) => {
@@ -254,7 +251,9 @@ impl Datacenter {
                 (Applied::Done, true, false, false)
             }
             Input::Trouble(Trouble::Kubernetes(trouble)) => {
-                self.kubernetes.suffer(&turn, trouble);
+                if !(paralysed && trouble.writes()) {
+                    self.kubernetes.suffer(&mut turn, trouble);
+                }
                 (Applied::Done, true, false, false)
             }
             Input::Rest => (Applied::Done, true, false, false),

@@ -21,11 +21,9 @@ struct Line {
 
 /// Runs the example and judges its figures: the slower generation of the format counts.
 pub(crate) fn measure(root: &Path) -> Vec<Measure> {
-    vec![
-        CONFIGS.judge(
-            example::<Line>(root, "castle-talos", "configs").and_then(|lines| slowest(&lines)),
-        ),
-    ]
+    vec![CONFIGS.judge(
+        example::<Line>(root, "castle-talos", "configs", &[]).and_then(|lines| slowest(&lines)),
+    )]
 }
 
 fn slowest(lines: &[Line]) -> Result<(f64, String)> {

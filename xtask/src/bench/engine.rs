@@ -27,7 +27,7 @@ struct Line {
 
 /// Runs the example and judges its figures.
 pub(crate) fn measure(root: &Path) -> Vec<Measure> {
-    let lines = example::<Line>(root, "castle-engine", "steps");
+    let lines = example::<Line>(root, "castle-engine", "steps", &[]);
     let figure = |case: &str, steps: usize| match &lines {
         Ok(lines) => {
             let found = lines.iter().find(|line| line.case == case && line.steps == steps);

@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::toolchain;
+
 /// All of `real/components.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +26,8 @@ pub(crate) enum Kind {
     GoFiles,
     /// A virtual environment that packages are installed into.
     Python,
+    /// A program that every machine has, or gets as the Debian package `package`.
+    Debian,
 }
 
 /// When a component is had.
@@ -58,9 +62,11 @@ pub(crate) struct Component {
     pub(crate) files: Vec<String>,
     #[serde(default)]
     pub(crate) tier: Tier,
-    /// Whose version it bears.
+    /// Whose version it bears; a program of the machine bears its own.
+    #[serde(default)]
     pub(crate) pins: String,
     /// What a cold build takes.
+    #[serde(default)]
     pub(crate) cpu_seconds: u64,
 }
 
@@ -84,6 +90,7 @@ impl Component {
         let file = match self.kind {
             Kind::Go | Kind::GoFiles => "go.mod",
             Kind::Python => "requirements.txt",
+            Kind::Debian => return Ok(toolchain::version_of(root, &self.name)),
         };
         let path = self.folder(root).join(file);
         let text =

@@ -155,14 +155,41 @@ pub(crate) fn environment(root: &Path, folder: &Path, requirements: &Path) -> Re
     Ok(())
 }
 
-/// Debian may lack Python, and splits virtual environments from it. Only root can mend that.
+/// Debian may lack Python, and splits virtual environments from it.
 fn install_python(root: &Path, lacking: &str) -> Result<()> {
+    install(root, lacking, &["python3", "python3-venv"])
+}
+
+/// Installs packages of Debian. Only root can.
+fn install(root: &Path, lacking: &str, packages: &[&str]) -> Result<()> {
+    let named = packages.join(" and ");
     if talk::output(root, &["id", "-u"])?.trim() != "0" {
-        bail!("{lacking}: install the Debian packages python3 and python3-venv, or their like");
+        bail!("{lacking}: install the Debian package {named}, or its like");
     }
-    say(&format!("{lacking}: installing the Debian packages python3 and python3-venv"));
+    say(&format!("{lacking}: installing the Debian package {named}"));
     must(root, &["apt-get", "update"].map(OsString::from))?;
-    must(root, &["apt-get", "install", "--yes", "python3", "python3-venv"].map(OsString::from))
+    let words = ["apt-get", "install", "--yes"].iter().chain(packages);
+    must(root, &words.map(OsString::from).collect::<Vec<_>>())
+}
+
+/// Links a program of the machine into a folder; installs it first where it is missing.
+pub(crate) fn of_the_machine(root: &Path, name: &str, package: &str, folder: &Path) -> Result<()> {
+    let find = || talk::output(root, &["sh", "-c", &format!("command -v {name}")]);
+    let found = if let Ok(found) = find() {
+        found
+    } else {
+        install(root, &format!("there is no {name}"), &[package])?;
+        find()?
+    };
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    std::os::unix::fs::symlink(found.trim(), folder.join(name)).context("linking it for the tests")
+}
+
+/// The version that a program of the machine says it has.
+pub(crate) fn version_of(root: &Path, name: &str) -> String {
+    let told = talk::output(root, &[name, "--version"]).unwrap_or_default();
+    let number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    told.split_whitespace().find(number).unwrap_or("none").to_owned()
 }
 
 /// The version of Python, as it says it itself.

@@ -15,6 +15,7 @@ use crate::args::{Everywhere, Pace};
 use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
+use crate::faults;
 use crate::lock;
 use crate::output;
 use crate::project::Which;
@@ -45,13 +46,17 @@ pub(crate) fn run(
         return real::runtime()?.block_on(look);
     }
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
+    let rules = faults::rules(&pace.faults, &rehearsal.castle.spec, everywhere.json)?;
     lock::judge(&rehearsal.castle, everywhere.json)?;
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();
+        faults::arm(&host, rules, everywhere.json);
         let access = rehearsal.access(&host);
         let seen = (&host.world(), &Heard::default());
-        look(&rehearsal.castle, seen, access, everywhere.json, settings).await
+        let exit = look(&rehearsal.castle, seen, access, everywhere.json, settings).await;
+        faults::close(&host, everywhere.json);
+        exit
     })
 }
 

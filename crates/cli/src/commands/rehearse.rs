@@ -1,6 +1,5 @@
-//! What only a rehearsal can do: look at the datacenter itself, and throw it away.
+//! What only a rehearsal can do: throw the datacenter away.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use crate::args::Everywhere;
@@ -11,59 +10,6 @@ use crate::rehearsal::{ESCROW_FILE, Rehearsal, runtime};
 use crate::settings::Settings;
 use crate::state::{self, state_problem};
 use castle_journal::{StateError, StateRoot};
-use castle_rehearsal::inventory::Inventory;
-
-/// Prints the datacenter as it knows itself, independent of castle's state.
-pub(crate) fn inventory(
-    which: &Which,
-    everywhere: &Everywhere,
-    settings: &Settings,
-) -> Result<Exit, Problem> {
-    let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
-    runtime()?.block_on(async {
-        let host = rehearsal.look()?;
-        let inventory = host.read(Inventory::of);
-        output::data(&if everywhere.json {
-            serde_json::to_string(&inventory).unwrap_or_default()
-        } else {
-            text(&inventory)
-        });
-        Ok(Exit::Done)
-    })
-}
-
-fn text(inventory: &Inventory) -> String {
-    let guests = inventory.proxmox.guests.iter().map(|guest| {
-        let kind = if guest.container { "container" } else { "VM" };
-        let power = if guest.running { "running" } else { "stopped" };
-        let machine =
-            inventory.machines.get(&guest.vmid).map(|m| format!(", {m}")).unwrap_or_default();
-        format!("{kind} {} {}: {power}{machine} [{}]", guest.vmid, guest.name, guest.tags.join(" "))
-    });
-    // Machines that are nobody's VM: they stand already, and only the castle file gave them a number.
-    let guest = |vmid: &u32| inventory.proxmox.guests.iter().any(|guest| guest.vmid == *vmid);
-    let standing = inventory.machines.iter().filter(|(vmid, _)| !guest(vmid));
-    let nodes = inventory
-        .nodes
-        .iter()
-        .map(|(name, ready)| format!("{name}: {}", if *ready { "Ready" } else { "NotReady" }));
-    let mut page = String::new();
-    let mut part = |title: &str, lines: Vec<String>| {
-        writeln!(page, "{title}:{}", if lines.is_empty() { " none" } else { "" }).ok();
-        for line in lines {
-            writeln!(page, "  {line}").ok();
-        }
-    };
-    part("guests", guests.collect());
-    part("machines that stand already", standing.map(|(_, machine)| machine.clone()).collect());
-    part("disks", inventory.proxmox.volumes.clone());
-    part("image files", inventory.proxmox.files.clone());
-    part("tasks still running", inventory.proxmox.running_tasks.clone());
-    part("nodes of the cluster", nodes.collect());
-    part("secrets in the vault, by key", inventory.secrets.clone());
-    part("schematics at the image factory", inventory.schematics.clone());
-    page
-}
 
 /// Removes the datacenter and the state of a rehearsal.
 pub(crate) fn reset(
@@ -117,6 +63,7 @@ const DATACENTER_FILES: &[&str] = &[
     "castle.lock",
     ESCROW_FILE,
     ".escrow.enc.yaml.new",
+    "desk",
     "lock",
 ];
 /// What the journals write into the state root; folders last.

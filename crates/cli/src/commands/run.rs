@@ -5,12 +5,13 @@ use castle_model::plan::Direction;
 use crate::args::{Everywhere, Run};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
+use crate::faults;
 use crate::lock;
 use crate::output;
 use crate::project::Which;
 use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
-use crate::session::Session;
+use crate::session::{Session, word};
 use crate::settings::Settings;
 use crate::state;
 
@@ -50,7 +51,7 @@ fn for_real(
     real::runtime()?.block_on(async {
         let (json, rehearsal) = (everywhere.json, None);
         let session = Session { settings, castle: &castle, world, heard, access, rehearsal, json };
-        session.run(direction, args, root.journals_mut()).await
+        session.run(direction, args.yes, root.journals_mut()).await
     })
 }
 
@@ -63,6 +64,7 @@ fn rehearsed(
 ) -> Result<Exit, Problem> {
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(&args.pace), settings)?;
     let json = everywhere.json;
+    let rules = faults::rules(&args.pace.faults, &rehearsal.castle.spec, json)?;
     if !json {
         let speed = rehearsal.speed.map_or("as fast as it goes".to_owned(), |s| {
             format!("{s} times faster than real time")
@@ -78,8 +80,9 @@ fn rehearsed(
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
     let mut root = state::hold(&rehearsal.castle, settings, direction)?;
     rehearsal::runtime()?.block_on(async {
-        let host = rehearsal.open()?;
+        let host = rehearsal.open(word(direction))?;
         host.spawn_driver();
+        faults::arm(&host, rules, json);
         let session = Session {
             settings,
             castle: &rehearsal.castle,
@@ -89,7 +92,7 @@ fn rehearsed(
             json,
             heard: Heard::default(),
         };
-        let work = session.run(direction, args, root.journals_mut());
+        let work = session.run(direction, args.yes, root.journals_mut());
         let braked = async {
             match rehearsal.speed {
                 None => std::future::pending().await,
@@ -103,6 +106,7 @@ fn rehearsed(
             exit = work => exit,
             () = braked => Ok(Exit::Interrupted),
         };
+        faults::close(&host, json);
         host.close().map_err(|e| {
             Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)
         })?;

@@ -89,7 +89,7 @@ const RUN: Block = Block {
         may(
             "fails",
             Kind::TextList,
-            "[\"platform/vm-cp-02: conflict\"]",
+            "[\"platform/vm/cp-02: conflict\"]",
             "The steps that fail, all of them, each with the class of its failure.",
         ),
         may(

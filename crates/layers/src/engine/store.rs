@@ -101,6 +101,10 @@ impl Step for SecretStore {
             PROBE.doubt(&client, &mark).await?;
         }
         let trial = apply_everywhere(cx, &self.0, &mark, &wanted).await?;
+        // What an earlier try has fetched is not fetched again for an hour, and may be what was mended since.
+        if PROBE.remove(&client).await? {
+            client.delete(&target()).await?;
+        }
         let probe = marked(&mark, vec![probe(key)])?;
         apply_everywhere(cx, &self.0, &mark, &probe).await?;
         Ok(Acted::of(trial.change))
@@ -126,8 +130,7 @@ impl Step for SecretStore {
             ));
         }
         if !proven {
-            let target = ObjectId::namespaced("v1", "Secret", NAMESPACE, Probe::NAME);
-            let (client, target) = (&client, &target);
+            let (client, target) = (&client, &target());
             cx.wait(Pace::GATE, "the probed secret to have a value", || async move {
                 Ok(has_value(client.get(target).await?.as_ref()))
             })
@@ -175,6 +178,11 @@ fn probe(key: &str) -> Value {
             "data": [{"secretKey": "value", "remoteRef": {"key": key}}],
         },
     })
+}
+
+/// What the probe is fetched into.
+fn target() -> ObjectId {
+    ObjectId::namespaced("v1", "Secret", NAMESPACE, Probe::NAME)
 }
 
 /// Whether each of these is there and ready.

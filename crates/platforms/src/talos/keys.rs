@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Step};
-use castle_model::{Change, Failure, Observed, Secret, Verb};
+use castle_model::{Change, Class, Failure, Observed, Secret, Verb};
 
 use super::Realm;
 use super::access::{KUBECONFIG, PROVEN, TALOSCONFIG, prove};
@@ -115,7 +115,10 @@ impl Step for Keys {
         let found = self.judge(cx, &keeper.kept().await?)?;
         Self::proof(&found, &keeper.place()).ok_or_else(|| {
             let differences: Vec<String> = found.iter().filter_map(difference).collect();
-            Failure::bug("keep the ways in", differences.join("; "))
+            // What was just written reads otherwise: somebody else wrote too, or the time of day changed.
+            Failure::new(Class::Conflict, "keep the ways in", differences.join("; ")).hint(
+                "somebody else may have written them, or the clock of this computer was set: look at both and run again",
+            )
         })
     }
 }

@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::thread;
 
 use castle_kubernetes::{KubeAccess, Kubernetes};
+use castle_model::Secret;
 use castle_reality::cluster::{Cluster, Part};
-use castle_reality::{Raw, alone};
+use castle_reality::{Raw, alone, outside};
 use castle_rehearsal::Host;
 use castle_rehearsal::host::runtime;
 use castle_talos::access::KubeAccess as Issued;
@@ -20,7 +21,10 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::datacenter::{SCHEMATIC, machines};
+use crate::kubectl::named;
 
+#[path = "contract/access.rs"]
+mod access;
 #[path = "contract/api.rs"]
 mod api;
 #[path = "contract/apply.rs"]
@@ -47,8 +51,17 @@ use known::KNOWN_DIFFERENCES;
 type Case = (&'static str, fn(&Api) -> Pin<Box<dyn Future<Output = ()> + '_>>);
 
 fn cases() -> Vec<Case> {
-    let told = [apply::CASES, lists::CASES, kinds::CASES, refusals::CASES, removal::CASES];
-    [told.concat(), tables::CASES.to_vec(), webhooks::CASES.to_vec()].concat()
+    [
+        access::CASES,
+        apply::CASES,
+        lists::CASES,
+        kinds::CASES,
+        refusals::CASES,
+        removal::CASES,
+        tables::CASES,
+        webhooks::CASES,
+    ]
+    .concat()
 }
 
 #[test]
@@ -58,16 +71,25 @@ fn the_emulated_api_server_says_what_the_real_one_says() {
         let Some(cluster) = Cluster::start(&[Part::Controllers]).await else { return };
         let emulated = thread::spawn(|| runtime().unwrap().block_on(emulated()));
         let client = cluster.client();
-        let real = all(&client, &cluster.raw(), Side::Real).await;
+        let issued = cluster.authority().client("somebody", "readers");
+        let key = Secret::new(issued.key);
+        let access =
+            KubeAccess { certificate: issued.certificate, key, ..cluster.access().clone() };
+        let somebody = Raw::new(&outside(), &access);
+        let real = all(&client, &(cluster.raw(), somebody), Side::Real).await;
         compare(&emulated.join().unwrap(), &real);
     });
 }
 
 /// Asks every case, each in a namespace of its own.
-async fn all(client: &Kubernetes, raw: &Raw, side: Side) -> BTreeMap<&'static str, Notes> {
+async fn all(
+    client: &Kubernetes,
+    callers: &(Raw, Raw),
+    side: Side,
+) -> BTreeMap<&'static str, Notes> {
     let mut told = BTreeMap::new();
     for (name, case) in cases() {
-        let api = Api::new(client.clone(), raw.clone(), side, name);
+        let api = Api::new(client.clone(), callers.clone(), side, name);
         let asked = async {
             api.make_space(&api.space).await;
             case(&api).await;
@@ -112,7 +134,10 @@ async fn emulated() -> BTreeMap<&'static str, Notes> {
     let client = Kubernetes::new(&world, &access).unwrap();
     api::patiently(async || client.version().await.ok()).await;
     let raw = Raw::new(&world, &access);
-    all(&client, &raw, Side::Emulated).await
+    let known = named(&bundle, "somebody", Some("readers"));
+    let somebody = KubeAccess { certificate: known.certificate, key: known.key, ..access };
+    let somebody = Raw::new(&world, &somebody);
+    all(&client, &(raw, somebody), Side::Emulated).await
 }
 
 /// Compares what both sides told, case by case and answer by answer.

@@ -1,37 +1,11 @@
 //! infisicalsdk, the Python client of Infisical, against the emulated one.
 
 use castle_model::spec::{ReaderSpec, SecretRef, SourceSpec, Spec};
+use castle_reality::asked::scripts::INFISICALSDK;
 use castle_reality::{Real, run};
-use serde_json::Value;
 
 use crate::datacenter::{Datacenter, LIMIT};
-use crate::setting::{folder, pem, with, write};
-
-/// What it reads, in the words of the real Infisical.
-const TOLD: &[&str] = &[
-    r#"no token: {"error":"UnauthorizedError","status":401,"text":"Token missing"}"#,
-    r#"login: ["Bearer",2592000,2592000]"#,
-    r#"folder: ["blue","/sdk/blue"]"#,
-    r#"folders: ["blue"]"#,
-    r#"folder again: {"error":"BadRequest","status":400,"text":"Folder with name 'blue' already exists in path '/sdk'"}"#,
-    "folder with a dot: 422",
-    r#"created: ["TOKEN","käse: 1\n",1]"#,
-    r#"created again: {"error":"BadRequest","status":400,"text":"Secret already exists"}"#,
-    r#"listed: [["REFERS","<käse: 1\n>",1,""],["TOKEN","käse: 1\n",1,"by the sdk"]]"#,
-    r#"as written: ["<${TOKEN}>","käse: 1\n"]"#,
-    r#"hidden: ["<hidden-by-infisical>","<hidden-by-infisical>"]"#,
-    "by slug: 2",
-    r#"updated: ["2",2]"#,
-    r#"got: ["TOKEN","2",2,"by the sdk"]"#,
-    r#"first version: "käse: 1\n""#,
-    r#"not there: {"error":"NotFound","status":404,"text":"Secret with name 'NOPE' not found"}"#,
-    r#"no such folder: {"error":"SecretPathNotFound","status":404,"text":"Folder with path '/no/such' in environment 'dev' was not found. Please ensure the environment slug and secret path is correct."}"#,
-    r#"deleted: "TOKEN""#,
-    r#"deleted again: {"error":"NotFound","status":404,"text":"Secret not found"}"#,
-    r#"a reader reads: ["REFERS"]"#,
-    r#"a reader writes: {"error":"PermissionDenied","status":403,"text":"You are not allowed to create on secrets"}"#,
-    r#"wrong secret: ["Invalid credentials","Invalid credentials","Invalid credentials","This identity auth method is temporarily locked, please try again later"]"#,
-];
+use crate::setting::{folder, pem, told_by_script, with, write};
 
 /// The example castle, with its Infisical at `127.0.<net>.3:8443`, and an identity that only reads.
 fn infisical(net: u8) -> Spec {
@@ -68,10 +42,5 @@ async fn a_stranger_keeps_secrets() {
     command.env("CLIENT_ID", &birth.client_id).env("CLIENT_SECRET", &birth.client_secret);
     command.env("READER_ID", reader).env("READER_SECRET", reader_secret);
     let told = run(command, LIMIT).await.expect_success();
-    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<String> = told
-        .iter()
-        .map(|line| format!("{}: {}", line["what"].as_str().unwrap(), line["value"]))
-        .collect();
-    assert_eq!(told, TOLD);
+    told_by_script(INFISICALSDK, &told);
 }

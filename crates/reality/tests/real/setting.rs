@@ -7,10 +7,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use castle_model::Secret;
-use castle_reality::{Real, Running, run};
+use castle_reality::asked::{Asked, Told, comes};
+use castle_reality::{Real, Running, nap, run};
 use castle_talos::TalosAccess;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::timeout;
+
+use crate::datacenter::LIMIT;
 
 /// How long a program that only computes may take, on a machine that is busy.
 pub(crate) const SOON: Duration = Duration::from_mins(1);
@@ -75,6 +79,57 @@ pub(crate) fn access(talosconfig: &str) -> TalosAccess {
     TalosAccess { authority: pem("ca"), certificate: pem("crt"), key: Secret::new(pem("key")) }
 }
 
+/// Compares the lines `{"what": …, "value": …}` of a script with what it was asked, step by step.
+pub(crate) fn told_by_script(asked: &[Asked], lines: &str) {
+    let told: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line: Value| format!("{}: {}", line["what"].as_str().unwrap(), line["value"]))
+        .collect();
+    let wanted: Vec<String> = asked
+        .iter()
+        .map(|step| match step.told {
+            Told::Exactly(value) => format!("{}: {value}", step.words),
+            other => panic!("a script tells exactly: {other:?}"),
+        })
+        .collect();
+    assert_eq!(told, wanted);
+}
+
+/// Asks a program everything in order; all that is told otherwise comes at the end. `command` makes the command of
+/// one question, which is asked in these words.
+pub(crate) async fn ask_all(
+    asked: &[Asked],
+    names: &[(&str, &str)],
+    command: impl Fn(&Asked, &[&str]) -> Command,
+) {
+    let place = folder();
+    let mut watching = Vec::new();
+    let mut wrong = Vec::new();
+    for (question, number) in asked.iter().zip(0..) {
+        let line = question.line(names);
+        let command = command(question, &line.iter().map(String::as_str).collect::<Vec<_>>());
+        if let Told::Watches(lines) = question.told {
+            let log = place.path().join(format!("watch-{number}"));
+            watching.push((Running::start_into(command, &log), log, lines));
+            continue;
+        }
+        let output = run(command, LIMIT).await;
+        wrong.extend(question.judge(&output).err());
+    }
+    for (_running, log, lines) in watching {
+        let seen = async {
+            while !comes(&fs::read_to_string(&log).unwrap(), lines) {
+                nap(Duration::from_millis(50)).await;
+            }
+        };
+        if timeout(SOON, seen).await.is_err() {
+            wrong.push(format!("{lines:?} never came in\n{}", fs::read_to_string(&log).unwrap()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
 /// Bytes as PEM.
 pub(crate) fn pem(label: &str, bytes: &[u8]) -> String {
     use base64::Engine as _;
@@ -82,6 +137,12 @@ pub(crate) fn pem(label: &str, bytes: &[u8]) -> String {
     let lines: Vec<&str> =
         body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+/// Writes base64.
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 /// Reads base64.

@@ -9,6 +9,8 @@ use castle_wire::{BoxedStream, DialFuture, Dialer};
 
 use super::serve::{self, Target};
 use super::shared::Shared;
+use super::strike;
+use crate::fault::Blow;
 use crate::turn::{Listen, Server};
 
 /// The way there and back.
@@ -26,7 +28,16 @@ impl Dialer for HostDialer {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
         Box::pin(async move {
             pause(self.shared.time.real(DIAL)).await;
-            let target = match find(&self.shared, host, port) {
+            let found = find(&self.shared, host, port);
+            match strike::dial(&self.shared, &found, host) {
+                Some(Blow::Refused) => return Err(refusal(io::ErrorKind::ConnectionRefused)),
+                Some(_) => {
+                    pause(self.shared.time.real(UNREACHABLE)).await;
+                    return Err(refusal(io::ErrorKind::HostUnreachable));
+                }
+                None => {}
+            }
+            let target = match found {
                 Found::Target(target) => target,
                 Found::Refused => return Err(refusal(io::ErrorKind::ConnectionRefused)),
                 Found::Nothing => {

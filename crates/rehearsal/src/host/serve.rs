@@ -14,13 +14,15 @@ use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls_pki_types::CertificateDer;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
-use super::shared::{CallDoor, Shared};
+use super::shared::{CallDoor, Shared, WatchMark};
+use super::strike::{self, Cut};
 use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
@@ -67,9 +69,12 @@ pub(super) async fn connection(
             (Some(*listen), identity.map(|identity| identity.generation))
         }
     };
-    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), stream, patience));
+    let cut = Cut::default();
+    let way = (cut.clone(), patience);
+    let mut served = std::pin::pin!(serve(shared.clone(), target.clone(), way, stream));
     tokio::select! {
         biased;
+        () = cut.made() => return,
         () = broken(&shared, &target, listen, generation) => {}
         () = &mut served => return,
     }
@@ -113,8 +118,8 @@ async fn mute(mut stream: impl AsyncRead + Unpin) {
 async fn serve(
     shared: Arc<Shared>,
     target: Target,
+    (cut, patience): (Cut, Option<Patience>),
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    patience: Option<Patience>,
 ) {
     let identity = match &target {
         Target::Endpoint { .. } => None,
@@ -134,11 +139,19 @@ async fn serve(
         return;
     };
     let (_, session) = tls.get_ref();
-    let peer = session.peer_certificates().and_then(|chain| peer(chain.first()?));
+    let known = |chain: &[CertificateDer<'_>]| match (&target, &identity) {
+        (Target::Machine { listen: Listen::KubeApi { .. }, .. }, Some(identity)) => {
+            shared.certificates.believes(identity, chain, shared.time)
+        }
+        _ => true,
+    };
+    let shown = session.peer_certificates().filter(|chain| known(chain));
+    let peer = shown.and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(shared.clone());
     let service = service_fn(move |request| {
-        answer(shared.clone(), target.clone(), (peer.clone(), patience), request)
+        let (peer, cut) = (peer.clone(), cut.clone());
+        answer(shared.clone(), Whom { target: target.clone(), peer, cut, patience }, request)
     });
     let io = TokioIo::new(tls);
     // How a connection ends is the client's to tell.
@@ -165,19 +178,42 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
     }
 }
 
+/// Whom a request reached, and from whom it came.
+struct Whom {
+    target: Target,
+    peer: Option<Peer>,
+    cut: Cut,
+    patience: Option<Patience>,
+}
+
 async fn answer(
     shared: Arc<Shared>,
-    target: Target,
-    (peer, patience): (Option<Peer>, Option<Patience>),
+    whom: Whom,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, io::Error> {
-    let (server, host) = match target {
-        Target::Endpoint { server, host } => (server, host),
+    let Whom { target, peer, cut, patience } = whom;
+    let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
+    let query = request.uri().query().unwrap_or_default();
+    let mut seen = strike::seen(&target, &method, &path);
+    seen.again = shared.is_kept(&seen, query);
+    let blow = shared.meet(&seen);
+    strike::before(&shared, blow.as_ref(), &cut).await?;
+    let (server, host) = match &target {
+        Target::Endpoint { server, host } => (*server, host.clone()),
         Target::Machine { listen: Listen::KubeApi { .. }, address, .. } => {
             (Server::Kubernetes, address.to_string())
         }
         Target::Machine { vmid, listen, .. } => {
-            return Ok(machine(shared, vmid, listen, peer, request).await);
+            let (vmid, listen) = (*vmid, *listen);
+            let response = match strike::machine_answer(blow.as_ref()) {
+                Some(response) => {
+                    shared.note_struck(&format!("talos/{vmid}"), (&method, &path), 200);
+                    response
+                }
+                None => machine(shared.clone(), vmid, listen, peer, request).await,
+            };
+            strike::after(&shared, blow.as_ref(), &cut).await?;
+            return Ok(response);
         }
     };
     let limit = if server == Server::Kubernetes { KUBERNETES_BODY_MAX } else { BODY_MAX };
@@ -186,11 +222,19 @@ async fn answer(
         return Err(io::Error::from(io::ErrorKind::TimedOut));
     };
     let Some(call) = call else { return response(shared, too_large(server, limit)) };
+    let bodiless = call.method == "HEAD";
     // No answer: the world has ended, and the connection with it.
-    let (reply, delay) =
-        shared.request(server, call).ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
+        .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
-    response(shared, reply)
+    if bodiless && let HttpBody::Whole(body) = &reply.body {
+        // HTTP/2 takes a body where none may be as a breach.
+        reply.headers.push(("content-length".to_owned(), body.len().to_string()));
+        reply.body = HttpBody::Whole(Bytes::new());
+    }
+    let response = response(shared.clone(), reply)?;
+    Ok(strike::dripped(shared, blow.as_ref(), response))
 }
 
 async fn machine(
@@ -297,19 +341,41 @@ fn broken_off(
     }))
 }
 
+/// A watch that is being told.
+struct Told {
+    shared: Arc<Shared>,
+    cursor: WatchCursor,
+    /// When it began, counted in ends of all watches.
+    mark: WatchMark,
+}
+
 /// The lines of a watch, as the world brings them.
 fn watch(
     shared: Arc<Shared>,
     cursor: WatchCursor,
 ) -> StreamBody<impl futures::Stream<Item = Result<Frame<Bytes>, io::Error>>> {
-    StreamBody::new(stream::unfold((shared, cursor), |(shared, mut cursor)| async move {
+    let mark = shared.watch_mark();
+    StreamBody::new(stream::unfold(Told { shared, cursor, mark }, |mut told| async move {
         loop {
+            let Told { shared, cursor, mark } = &mut told;
             let changed = shared.cluster_changed();
-            let lines = shared.read(|world| world.kubernetes.watch_lines(&mut cursor))?;
-            if !lines.is_empty() {
-                return Some((Ok(Frame::data(Bytes::from(lines.concat()))), (shared, cursor)));
+            match shared.watch_mark().ends(*mark) {
+                Some(false) => return None,
+                Some(true) => shared.read(|world| world.kubernetes.expire(cursor)),
+                None => {}
             }
-            changed.await;
+            let lines = shared.read(|world| world.kubernetes.watch_lines(cursor))?;
+            if lines.is_empty() {
+                changed.await;
+                continue;
+            }
+            let (late, twice) = shared.meet_events();
+            if late > 0 {
+                pause(shared.time.real(Duration::from_millis(late))).await;
+            }
+            let lines =
+                if twice { [lines.concat(), lines.concat()].concat() } else { lines.concat() };
+            return Some((Ok(Frame::data(Bytes::from(lines))), told));
         }
     }))
 }

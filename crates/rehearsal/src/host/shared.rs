@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,20 +13,18 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::supply::VirtualTime;
 use super::tls::Certificates;
 use crate::birth::dice_for;
+use crate::durations::Process;
+use crate::fault::Armed;
 use crate::store::{Store, StoreError};
 use crate::talos;
 use crate::trace::{Request, Trace};
 use crate::turn::{Dice, Door, HttpCall, HttpReply, Server};
 use crate::world::{Answer, Datacenter, Input, Output};
 
-/// How long servers take to answer, in milliseconds: shortest, usual, longest. In one building it is quick.
-const NEAR: (u64, u64, u64) = (2, 4, 8);
-/// The same for servers across the internet.
-const FAR: (u64, u64, u64) = (60, 120, 400);
-/// Proxmox makes everybody wait who could not prove who he is.
-const DENIED: u64 = 3_000;
-/// How long its proxy waits for a daemon that does not answer, before it says so with 596.
-const HUNG: u64 = 30_000;
+mod strike;
+
+pub(super) use strike::WatchMark;
+use strike::Witness;
 
 pub(super) struct Shared {
     pub(super) time: VirtualTime,
@@ -36,6 +34,9 @@ pub(super) struct Shared {
     machines: Arc<Notify>,
     cluster: Arc<Notify>,
     failed: Arc<Notify>,
+    killed: Arc<Notify>,
+    /// By how many milliseconds the program's clock is ahead of the world's.
+    pub(super) clock_shift: Arc<AtomicI64>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -44,6 +45,9 @@ struct State {
     store: Option<Store>,
     trace: Trace,
     latency: Dice,
+    /// What is to break.
+    armed: Armed,
+    witness: Witness,
     /// Why the world is not spoken for any more.
     ended: Option<Ended>,
 }
@@ -68,12 +72,16 @@ impl Shared {
             machines: Arc::default(),
             cluster: Arc::default(),
             failed: Arc::default(),
+            killed: Arc::default(),
+            clock_shift: Arc::default(),
             tasks: Mutex::default(),
             state: Mutex::new(State {
                 datacenter,
                 store,
                 trace: Trace::default(),
                 latency,
+                armed: Armed::default(),
+                witness: Witness::default(),
                 ended: None,
             }),
         }
@@ -106,10 +114,12 @@ impl Shared {
             counted,
         });
         let delay = match (server, status) {
-            (Server::Proxmox, 401) => DENIED,
-            (Server::Proxmox, 596) => HUNG,
-            (Server::Infisical | Server::Sources, _) => state.latency.triangular(FAR),
-            _ => state.latency.triangular(NEAR),
+            (Server::Proxmox, 401) => Process::AnswerDenied.usual(),
+            (Server::Proxmox, 596) => Process::AnswerHung.usual(),
+            (Server::Infisical | Server::Sources, _) => {
+                state.latency.triangular(Process::AnswerFar.span())
+            }
+            _ => state.latency.triangular(Process::AnswerNear.span()),
         };
         drop(state);
         self.notify(Some(&output));
@@ -134,17 +144,28 @@ impl Shared {
 
     /// How long a machine takes to answer.
     pub(super) fn near(&self) -> Duration {
-        Duration::from_millis(self.state().latency.triangular(NEAR))
+        Duration::from_millis(self.state().latency.triangular(Process::AnswerNear.span()))
     }
 
     fn apply(&self, state: &mut State, input: &Input) -> Option<Output> {
         let at = self.time.now();
         // Whatever was due before now has happened, whether or not a driver runs.
-        while state.datacenter.queue.first_due().is_some_and(|due| due < at) {
-            let output = self.apply_at(state, at, &Input::Fire)?;
-            self.notify(Some(&output));
+        loop {
+            let effect = state.datacenter.queue.first_due().filter(|due| *due < at);
+            let rule = state.armed.first_due().filter(|due| *due <= at);
+            if rule.is_some_and(|rule| effect.is_none_or(|effect| rule <= effect)) {
+                self.strike(state, rule.unwrap_or(at))?;
+            } else if effect.is_some() {
+                let output = self.apply_at(state, at, &Input::Fire)?;
+                self.notify(Some(&output));
+                self.strike_by_phase(state, at)?;
+            } else {
+                break;
+            }
         }
-        self.apply_at(state, at, input)
+        let output = self.apply_at(state, at, input)?;
+        self.strike_by_phase(state, at)?;
+        Some(output)
     }
 
     fn apply_at(&self, state: &mut State, now: u64, input: &Input) -> Option<Output> {
@@ -336,7 +357,7 @@ impl Door for CallDoor {
 pub(super) async fn drive(shared: Arc<Shared>) {
     loop {
         let changed = shared.changed();
-        let Some(due) = shared.read(|datacenter| datacenter.queue.first_due()) else {
+        let Some(due) = shared.first_due() else {
             changed.await;
             continue;
         };
@@ -359,12 +380,16 @@ impl Shared {
     fn input_due(&self) -> Option<()> {
         let now = self.time.now();
         let mut state = self.state();
-        if state.datacenter.queue.first_due().is_none_or(|due| due > now) {
+        let effect = state.datacenter.queue.first_due().filter(|due| *due <= now);
+        let rule = state.armed.first_due().filter(|due| *due <= now);
+        if rule.is_some_and(|rule| effect.is_none_or(|effect| rule <= effect)) {
+            return self.strike(&mut state, rule.unwrap_or(now));
+        }
+        if effect.is_none() {
             return Some(());
         }
         let output = self.apply_at(&mut state, now, &Input::Fire)?;
-        drop(state);
         self.notify(Some(&output));
-        Some(())
+        self.strike_by_phase(&mut state, now)
     }
 }

@@ -1,6 +1,7 @@
 //! Time and randomness for whoever lives in the rehearsal.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use castle_model::time::Moment;
@@ -97,11 +98,13 @@ pub struct Pace {
 /// The time of day in the datacenter.
 pub(super) struct HostClock {
     pub(super) time: VirtualTime,
+    /// By how many milliseconds it is ahead.
+    pub(super) shift: Arc<AtomicI64>,
 }
 
 impl Clock for HostClock {
     fn now(&self) -> Moment {
-        self.time.moment()
+        Moment(self.time.moment().0.saturating_add_signed(self.shift.load(Ordering::Relaxed)))
     }
 }
 

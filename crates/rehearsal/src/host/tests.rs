@@ -11,6 +11,7 @@ use super::*;
 use crate::testing::{private_folder, spec};
 
 mod cluster;
+mod desk;
 mod download;
 mod front;
 mod keeping;

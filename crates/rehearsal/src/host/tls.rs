@@ -12,10 +12,16 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PKCS_ED25519, SanType, SerialNumber,
 };
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName as RootName, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -145,17 +151,39 @@ impl Certificates {
         };
         let clients = identity.and_then(|identity| identity.client_authority.as_deref());
         let time = WorldTime { time, off: identity.map_or(0, |identity| identity.clock_off) };
-        let foreign = matches!(target, Target::Machine { listen: Listen::Foreign { .. }, .. });
-        let mut config = if foreign {
+        let (pem, asked) = match target {
             // It demands certificates of an authority that nobody here has.
-            server_config(&name, own, Some((&self.issuer_pem, true)), time)?
-        } else {
-            server_config(&name, own, clients.map(|pem| (pem, demands)), time)?
+            Target::Machine { listen: Listen::Foreign { .. }, .. } => {
+                (Some(self.issuer_pem.as_str()), Asked::Demanded)
+            }
+            Target::Machine { listen: Listen::KubeApi { .. }, .. } => (clients, Asked::Looked),
+            _ => (clients, if demands { Asked::Demanded } else { Asked::Allowed }),
         };
+        let mut config = server_config(&name, own, pem.map(|pem| (pem, asked)), time)?;
         config.alpn_protocols = target.protocols().iter().map(|p| p.to_vec()).collect();
         let config = Arc::new(config);
         made.insert(name, config.clone());
         Ok(config)
+    }
+
+    /// Whether a certificate that a client of an API server showed is one of its authority, and of this time.
+    pub(super) fn believes(
+        &self,
+        identity: &ServerIdentity,
+        chain: &[CertificateDer<'_>],
+        time: VirtualTime,
+    ) -> bool {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let Some((pem, (leaf, between))) =
+            identity.client_authority.as_deref().zip(chain.split_first())
+        else {
+            return false;
+        };
+        let now = WorldTime { time, off: identity.clock_off }.now();
+        verifier("an API server", pem, &provider, false).is_ok_and(|verifier| {
+            let now = UnixTime::since_unix_epoch(now);
+            verifier.verify_client_cert(leaf, between, now).is_ok()
+        })
     }
 
     fn public(&self, host: &str) -> Result<Identity, IdentityError> {
@@ -210,10 +238,85 @@ impl Certificates {
     }
 }
 
+/// How a server asks its clients for certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Nobody comes in without a right one.
+    Demanded,
+    /// None is fine; a wrong one is not.
+    Allowed,
+    /// Any is taken, and looked at afterwards: an API server answers 401 to who is not known.
+    Looked,
+}
+
+/// Takes any certificate whose key the client has; who it is is asked later.
+#[derive(Debug)]
+struct Later(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for Later {
+    fn root_hint_subjects(&self) -> &[RootName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// What judges the certificates of clients.
+fn verifier(
+    name: &str,
+    pem: &str,
+    provider: &Arc<CryptoProvider>,
+    demanded: bool,
+) -> Result<Arc<dyn ClientCertVerifier>, IdentityError> {
+    let refused = |source| IdentityError::Refused { whose: name.to_owned(), source };
+    let unreadable = |source| IdentityError::Authority { whose: name.to_owned(), source };
+    let unusable = |source| IdentityError::Clients { whose: name.to_owned(), source };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem, "the clients' authority").map_err(unreadable)? {
+        roots.add(certificate).map_err(refused)?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    let builder = if demanded { builder } else { builder.allow_unauthenticated() };
+    builder.build().map_err(unusable)
+}
+
 fn server_config(
     name: &str,
     (chain, key): Identity,
-    clients: Option<(&str, bool)>,
+    clients: Option<(&str, Asked)>,
     time: WorldTime,
 ) -> Result<ServerConfig, IdentityError> {
     let refused = |source| IdentityError::Refused { whose: name.to_owned(), source };
@@ -223,16 +326,12 @@ fn server_config(
         .map_err(refused)?;
     let builder = match clients {
         None => builder.with_no_client_auth(),
-        Some((pem, demanded)) => {
-            let unreadable = |source| IdentityError::Authority { whose: name.to_owned(), source };
-            let mut roots = RootCertStore::empty();
-            for certificate in certificates(pem, "the clients' authority").map_err(unreadable)? {
-                roots.add(certificate).map_err(refused)?;
-            }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            let verifier = if demanded { verifier } else { verifier.allow_unauthenticated() };
-            let unusable = |source| IdentityError::Clients { whose: name.to_owned(), source };
-            builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
+        Some((pem, asked)) => {
+            let judge = verifier(name, pem, &provider, asked == Asked::Demanded)?;
+            builder.with_client_cert_verifier(match asked {
+                Asked::Looked => Arc::new(Later(judge)),
+                Asked::Demanded | Asked::Allowed => judge,
+            })
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(refused)?;

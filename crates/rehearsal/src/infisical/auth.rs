@@ -96,6 +96,9 @@ impl Infisical {
         let body = Body::read(call)?;
         body.need(&["clientId", "clientSecret"])?;
         let (client_id, secret) = (body.text("clientId"), body.text("clientSecret"));
+        if let Some(ended) = self.troubles.ended {
+            return Err(ended.login());
+        }
         let found = self.identities.iter_mut().find(|(_, kept)| has_client_id(kept, client_id));
         let Some((identity, Identity { login: Some(login), .. })) = found else {
             return Err(Wrong::Unknown.refusal());
@@ -177,6 +180,9 @@ impl Infisical {
 
     /// Whose client id and secret these are, for those who log in elsewhere: judged as a login, and not counted.
     pub(super) fn known(&self, client_id: &str, secret: &str, now: u64) -> Result<String, Refusal> {
+        if let Some(ended) = self.troubles.ended {
+            return Err(ended.login());
+        }
         let found = self.identities.iter().find(|(_, kept)| has_client_id(kept, client_id));
         let Some((identity, Identity { login: Some(login), .. })) = found else {
             return Err(Wrong::Unknown.refusal());
@@ -194,6 +200,9 @@ impl Infisical {
         }
         let access =
             self.tokens.get(&hashed(token)).ok_or_else(|| Refusal::token("invalid signature"))?;
+        if let Some(ended) = self.troubles.ended {
+            return Err(ended.token());
+        }
         if access.revoked {
             return Err(Refusal::unauthorized("Failed to authorize: token has been revoked"));
         }

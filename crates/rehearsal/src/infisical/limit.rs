@@ -29,6 +29,12 @@ pub enum InfisicalTrouble {
     Confined(String),
     /// Every identity may read, and nothing else.
     ReadOnly,
+    /// The client secret of every identity has run out, and so have the tokens that came from it.
+    Expired,
+    /// Somebody has revoked the client secret of every identity, and the tokens that came from it.
+    Revoked,
+    /// The client secrets are good again.
+    Restored,
 }
 
 /// Troubles that are on.
@@ -38,6 +44,34 @@ pub(super) struct Troubles {
     limited: Option<BTreeMap<String, (u64, u64)>>,
     stumbles: u32,
     page: Option<(u16, String)>,
+    /// Why no client secret and no token is taken.
+    pub(super) ended: Option<Ended>,
+}
+
+/// Why credentials that were good are not any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Ended {
+    Expired,
+    Revoked,
+}
+
+impl Ended {
+    /// How a login is refused.
+    pub(super) fn login(self) -> Refusal {
+        Refusal::unauthorized(match self {
+            Self::Expired => "Access denied due to expired client secret",
+            Self::Revoked => "Invalid credentials",
+        })
+    }
+
+    /// How a token is refused.
+    pub(super) fn token(self) -> Refusal {
+        match self {
+            Self::Expired => Refusal::token("Your token has expired. Please re-authenticate."),
+            Self::Revoked => Refusal::unauthorized("Failed to authorize: token has been revoked"),
+        }
+    }
 }
 
 impl Infisical {
@@ -49,6 +83,9 @@ impl Infisical {
             InfisicalTrouble::Stumbles(times) => troubles.stumbles = *times,
             InfisicalTrouble::Page(status, title) => troubles.page = Some((*status, title.clone())),
             InfisicalTrouble::PageGone => troubles.page = None,
+            InfisicalTrouble::Expired => troubles.ended = Some(Ended::Expired),
+            InfisicalTrouble::Revoked => troubles.ended = Some(Ended::Revoked),
+            InfisicalTrouble::Restored => troubles.ended = None,
             InfisicalTrouble::Confined(pattern) => {
                 let members =
                     self.projects.values_mut().flat_map(|project| project.members.values_mut());
@@ -64,6 +101,24 @@ impl Infisical {
                 }
             }
         }
+    }
+
+    /// What is wrong because somebody said so.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        let troubles = &self.troubles;
+        [
+            (troubles.limited.is_some(), "Infisical limits how often it is called"),
+            (troubles.page.is_some(), "a proxy answers in the place of Infisical"),
+            (
+                troubles.ended == Some(Ended::Expired),
+                "the client secrets of Infisical have run out",
+            ),
+            (troubles.ended == Some(Ended::Revoked), "the client secrets of Infisical are revoked"),
+        ]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, words)| words.to_owned())
+        .collect()
     }
 
     /// Serves one call, unless a trouble is in the way.

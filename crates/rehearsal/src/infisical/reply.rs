@@ -145,6 +145,25 @@ impl Refusal {
     }
 }
 
+/// What a status is said with where no call explains it.
+pub(crate) fn refusal(call: &HttpCall, now: u64, status: u16) -> HttpReply {
+    let refused = match status {
+        400 => Refusal::bad_request("Bad Request"),
+        401 => Refusal::unauthorized("Failed to authorize: token has been revoked"),
+        403 => Refusal::token("Your token has expired. Please re-authenticate."),
+        404 => Refusal::not_found("Secret not found"),
+        429 => {
+            Refusal::new(429, "RateLimitExceeded", "Rate limit exceeded. Please try again later")
+        }
+        500 => Refusal::broken(),
+        _ => {
+            let name = http::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
+            Refusal::new(status, &name.unwrap_or("Error").replace(' ', ""), "Something went wrong")
+        }
+    };
+    refused.reply(call, now)
+}
+
 /// A field that is not there.
 pub(super) fn required(field: &str, expected: &str) -> Value {
     json!({

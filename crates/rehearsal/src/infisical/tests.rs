@@ -8,6 +8,7 @@ use super::{Infisical, InfisicalBirth};
 use crate::durations::Draws;
 use crate::turn::{Dice, HttpBody, HttpCall, HttpReply, Turn};
 
+mod known;
 mod login;
 mod refusals;
 mod replay;

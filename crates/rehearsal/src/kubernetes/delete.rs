@@ -7,7 +7,8 @@ use super::refuse::No;
 use super::route::Selector;
 use super::shown::Shown;
 use super::write::Write;
-use super::{Kubernetes, Work};
+use super::{Kubernetes, Work, named};
+use crate::durations::Process;
 use crate::turn::{HttpReply, Turn};
 
 /// Kinds whose deletion is answered with the object, even if it is gone.
@@ -24,8 +25,6 @@ const ANSWERED_WITH_OBJECT: &[&str] = &[
 ];
 /// Namespaces that the server never lets go.
 const KEPT: &[&str] = &["default", "kube-public", "kube-system"];
-/// How long a kubelet takes to stop a pod.
-const STOPS: super::Span = (500, 1_200, 3_000);
 
 impl Write<'_> {
     pub(super) fn delete(
@@ -112,7 +111,8 @@ impl Write<'_> {
         if runs && !now && live["metadata"]["deletionTimestamp"].is_null() {
             cluster.mark_deleting(place, &[], 30);
             let uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            cluster.later(turn, STOPS, Work::PodStopped { key: place.to_owned(), uid });
+            let work = Work::PodStopped { key: place.to_owned(), uid };
+            cluster.later(turn, Process::PodStop, named(place), work);
         } else if !runs || now {
             cluster.delete(turn, place, how);
         }

@@ -7,17 +7,14 @@ use serde_json::{Value, json};
 
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::{Kubernetes, Span, set_condition};
+use super::{Kubernetes, set_condition};
+use crate::durations::Process;
 use crate::turn::{Neighbours, Turn};
 
 mod apply;
 mod render;
 
 const NAMESPACE: &str = "flux-system";
-/// How long the source controller waits after a failure.
-const AGAIN: Span = (4_000, 5_000, 6_000);
-/// How often health is looked at while something is waited for.
-const HEALTH: Span = (1_000, 1_000, 1_000);
 /// What somebody asks Flux by to look again.
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 
@@ -29,6 +26,13 @@ pub enum FluxTrouble {
     Miss {
         /// Its name, in the namespace `flux-system`.
         unit: String,
+    },
+    /// Somebody suspends a Kustomization (or lets it go on): without a name all of them, and their source.
+    Suspended {
+        /// Its name, in the namespace `flux-system`.
+        unit: Option<String>,
+        /// Whether it is so from now on.
+        suspended: bool,
     },
 }
 
@@ -69,11 +73,15 @@ impl Kubernetes {
                 Err(why) => set_condition(object, "Ready", false, "GitOperationFailed", why, &stamp),
             }
         });
-        let next = if found.is_ok() { every(&source["spec"]["interval"], 60_000) } else { AGAIN };
-        self.plan(turn, place, next);
+        if found.is_ok() {
+            let interval = every(&source["spec"]["interval"], 60_000);
+            self.plan_in(turn, place, (Process::Interval, interval));
+        } else {
+            self.plan(turn, place, Process::GitAgain);
+        }
         if found.is_ok_and(|revision| before != revision.as_str()) {
             for waiting in self.store.keys("kustomize.toolkit.fluxcd.io", "kustomizations") {
-                self.plan(turn, &waiting, (2_000, 5_000, 15_000));
+                self.plan(turn, &waiting, Process::FluxLevel);
             }
         }
     }
@@ -93,9 +101,23 @@ impl Kubernetes {
     }
 
     /// Lets something go wrong with Flux.
-    pub fn flux_suffers(&mut self, trouble: &FluxTrouble) {
-        let FluxTrouble::Miss { unit } = trouble;
-        self.deaf.insert(unit.clone());
+    pub fn flux_suffers(&mut self, turn: &mut Turn<'_>, trouble: &FluxTrouble) {
+        match trouble {
+            FluxTrouble::Miss { unit } => _ = self.deaf.insert(unit.clone()),
+            FluxTrouble::Suspended { unit, suspended } => {
+                let mut places = self.store.keys("kustomize.toolkit.fluxcd.io", "kustomizations");
+                match unit {
+                    Some(unit) => places.retain(|place| parts(place).3 == unit),
+                    None => places
+                        .extend(self.store.keys("source.toolkit.fluxcd.io", "gitrepositories")),
+                }
+                for place in places {
+                    self.now = turn.now;
+                    self.store.change(&place, |object| suspend(object, *suspended));
+                    self.touched(turn, &place);
+                }
+            }
+        }
     }
 
     /// The helm controller: a release is installed after a while. What a chart holds is not emulated.
@@ -130,13 +152,17 @@ impl Kubernetes {
         let next = match &built {
             Ok(Built { unhealthy: None, .. }) => {
                 self.deaf.remove(parts(place).3);
-                interval
+                Some((Process::Interval, interval))
             }
-            Ok(_) => HEALTH,
-            Err(("DependencyNotReady", _)) if self.deaf.contains(parts(place).3) => interval,
-            Err(("DependencyNotReady", _)) => self.requeue(),
-            Err((_, why)) if why.starts_with("Source artifact not found") => self.requeue(),
-            Err(_) => every(&object["spec"]["retryInterval"], interval.0),
+            Ok(_) => None,
+            Err(("DependencyNotReady", _)) if self.deaf.contains(parts(place).3) => {
+                Some((Process::Interval, interval))
+            }
+            Err(("DependencyNotReady", _)) => Some((Process::Requeue, self.requeue())),
+            Err((_, why)) if why.starts_with("Source artifact not found") => {
+                Some((Process::Requeue, self.requeue()))
+            }
+            Err(_) => Some((Process::Interval, every(&object["spec"]["retryInterval"], interval))),
         };
         let stamp = self.stamp();
         // What was built may have changed the Kustomization itself.
@@ -146,7 +172,10 @@ impl Kubernetes {
         if after != *object {
             self.store.change(place, |object| *object = after);
         }
-        self.plan(turn, place, next);
+        match next {
+            Some(took) => self.plan_in(turn, place, took),
+            None => self.plan(turn, place, Process::FluxHealth),
+        }
     }
 
     /// What was applied, or the reason and message of the failure.
@@ -168,7 +197,7 @@ impl Kubernetes {
         })?;
         let revision = source["status"]["artifact"]["revision"].as_str().map(str::to_owned);
         let revision = revision.ok_or_else(|| {
-            let seconds = self.requeue().0 / 1_000;
+            let seconds = self.requeue() / 1_000;
             ("ArtifactFailed", format!("Source artifact not found, retrying in {seconds}s"))
         })?;
         self.needs_ready(object, namespace, &revision)?;
@@ -242,7 +271,7 @@ impl Kubernetes {
     }
 
     /// How often a Kustomization looks whether its needs are ready: the controller's argument, else 30 s.
-    fn requeue(&self) -> Span {
+    fn requeue(&self) -> u64 {
         let place = key("apps", "deployments", NAMESPACE, "kustomize-controller");
         let argument = self.store.get(&place).and_then(|controller| {
             let arguments =
@@ -252,7 +281,22 @@ impl Kubernetes {
                 .find_map(|a| a.as_str()?.strip_prefix("--requeue-dependency="))
                 .map(Value::from)
         });
-        every(&argument.unwrap_or(Value::Null), 30_000)
+        every(&argument.unwrap_or(Value::Null), Process::Requeue.usual())
+    }
+}
+
+/// Sets or clears `spec.suspend`, as the flux command does.
+fn suspend(object: &mut Value, suspended: bool) {
+    if object["spec"]["suspend"].as_bool().unwrap_or(false) == suspended {
+        return;
+    }
+    if suspended {
+        object["spec"]["suspend"] = true.into();
+    } else if let Some(spec) = object["spec"].as_object_mut() {
+        spec.shift_remove("suspend");
+    }
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+        object["metadata"]["generation"] = (generation + 1).into();
     }
 }
 
@@ -304,8 +348,8 @@ fn texts_of(map: &Value) -> impl Iterator<Item = (String, String)> + '_ {
     entries.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
 }
 
-/// A Go duration (`1m30s`) as a span that is always as long.
-fn every(text: &Value, otherwise: u64) -> Span {
+/// A Go duration (`1m30s`) in milliseconds.
+fn every(text: &Value, otherwise: u64) -> u64 {
     let mut total = 0;
     let mut number = String::new();
     let mut unit = String::new();
@@ -325,6 +369,5 @@ fn every(text: &Value, otherwise: u64) -> Span {
         }
         if character.is_ascii_digit() { number.push(character) } else { unit.push(character) }
     }
-    let length = if total == 0 { otherwise } else { total };
-    (length, length, length)
+    if total == 0 { otherwise } else { total }
 }

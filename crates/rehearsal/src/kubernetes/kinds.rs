@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::shape::Shape;
 use super::store::{Store, key};
+use crate::fidelity;
 
 /// One kind of object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,12 +180,39 @@ const BUILT_IN: &[BuiltIn] = &[
     ("storage.k8s.io", "v1", "storageclasses", "StorageClass", false),
 ];
 
+/// The kinds that are built in, as the page about fidelity tells them.
+pub(crate) fn known_kinds() -> Vec<fidelity::Kind> {
+    let known = |row: &_| {
+        let resource = built_in(row);
+        let status = resource.status.then_some("status");
+        let size = resource.has_size().then_some("scale");
+        fidelity::Kind {
+            version: resource.api_version(),
+            parts: status.into_iter().chain(size).collect(),
+            name: resource.kind,
+        }
+    };
+    BUILT_IN.iter().map(known).collect()
+}
+
 /// Every kind, those built in first. Definitions count once they are established.
 pub(super) fn all(store: &Store) -> Vec<Resource> {
     let defined = store
         .all("apiextensions.k8s.io", "customresourcedefinitions")
         .flat_map(|(_, definition)| from_definition(definition));
     BUILT_IN.iter().map(built_in).chain(defined).collect()
+}
+
+/// The kind that people mean by a name: `Deployment`, `deployments`, `deployments.apps`, `deploy`.
+pub(super) fn called(store: &Store, name: &str) -> Option<Resource> {
+    let name = name.to_lowercase();
+    all(store).into_iter().find(|resource| {
+        resource.kind.to_lowercase() == name
+            || resource.plural == name
+            || resource.full_name() == name
+            || resource.singular == name
+            || resource.short.contains(&name)
+    })
 }
 
 /// The kind at a group, version and plural. A definition is called by plural and group.

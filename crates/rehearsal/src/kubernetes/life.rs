@@ -6,11 +6,10 @@ use serde_json::Value;
 
 use super::complete::uuid;
 use super::store::{key, parts};
-use super::{Kubernetes, Span, Work, set_condition};
+use super::{Kubernetes, Work, named, set_condition};
+use crate::durations::Process;
 use crate::turn::Turn;
 
-/// How long the garbage collector takes to notice.
-const COLLECTS: Span = (50, 200, 600);
 /// The finalizer of an object whose dependents go first.
 const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer of an object whose dependents stay.
@@ -55,14 +54,20 @@ impl Kubernetes {
         self.mark_deleting(place, &finalizers, 0);
         let key = place.to_owned();
         match how {
-            Propagation::Foreground => self.later(turn, COLLECTS, Work::Foreground { key, uid }),
-            Propagation::Orphan => self.later(turn, COLLECTS, Work::Orphan { key, uid }),
+            Propagation::Foreground => self.collects(turn, place, Work::Foreground { key, uid }),
+            Propagation::Orphan => self.collects(turn, place, Work::Orphan { key, uid }),
             Propagation::Background if is_namespace && !known => {
                 self.store.change(place, |object| object["status"]["phase"] = "Terminating".into());
-                self.later(turn, (1_000, 2_000, 5_000), Work::NamespaceGone { name });
+                let subject = name.clone();
+                self.later(turn, Process::NamespaceEmpty, &subject, Work::NamespaceGone { name });
             }
             Propagation::Background => {}
         }
+    }
+
+    /// The garbage collector notices a little later.
+    fn collects(&self, turn: &mut Turn<'_>, place: &str, work: Work) {
+        self.later(turn, Process::Collect, named(place), work);
     }
 
     /// Notes on an object that it is being deleted.
@@ -98,7 +103,7 @@ impl Kubernetes {
         self.plans.remove(place);
         let uid = gone["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         if !self.dependents(&uid).is_empty() {
-            self.later(turn, COLLECTS, Work::Ownerless { uid });
+            self.collects(turn, place, Work::Ownerless { uid });
         }
         let (group, plural, namespace, name) = parts(place);
         match (group, plural) {
@@ -168,7 +173,7 @@ impl Kubernetes {
             }
         }
         let (key, uid) = (place.to_owned(), uid.to_owned());
-        self.later(turn, COLLECTS, Work::Foreground { key, uid });
+        self.collects(turn, place, Work::Foreground { key, uid });
     }
 
     /// The garbage collector: what an object owned is nobody's, and the object goes.
@@ -264,7 +269,8 @@ impl Kubernetes {
                 set_condition(object, kind, holds, reason, message, &stamp);
             }
         });
-        self.later(turn, (2_000, 5_000, 8_000), Work::NamespaceGone { name: name.to_owned() });
+        let work = Work::NamespaceGone { name: name.to_owned() };
+        self.later(turn, Process::NamespaceAgain, name, work);
     }
 
     /// Stores an object that a controller makes, unless it is there already.

@@ -81,7 +81,7 @@ impl Kubernetes {
             let cursor = self.watch(resource, prefix, selector, &opening)?.in_rows(table);
             // Bookmarks end the longer ones.
             if let Some(lasts) = opening.lasts.filter(|lasts| *lasts < BOOKMARKS) {
-                self.later(turn, (lasts, lasts, lasts), Work::WatchEnds);
+                self.in_time(turn, lasts, Work::WatchEnds);
             }
             let mut reply = HttpReply::json(200, &Value::Null);
             reply.body = HttpBody::Watch(cursor);

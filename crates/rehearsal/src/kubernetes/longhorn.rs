@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::birth::workload;
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::{Kubernetes, Work, set_condition};
+use super::{Effect, Kubernetes, Work, set_condition};
+use crate::durations::Process;
 use crate::turn::Turn;
 
 const NAMESPACE: &str = "longhorn-system";
@@ -14,8 +15,6 @@ const ISCSI: &str = "iscsi-tools";
 const DRIVER: &str = "driver.longhorn.io";
 /// How much a data disk holds, and how much of the system's disk is left.
 const SIZES: (u64, u64) = (100 << 30, 20 << 30);
-/// How long a claim waits that could not be served.
-const AGAIN: super::Span = (2_000, 3_000, 5_000);
 
 impl Kubernetes {
     /// A manager runs on a node: the node is known to Longhorn, and its disk soon.
@@ -48,11 +47,10 @@ impl Kubernetes {
         });
         if able {
             // The instance manager's image, then the node's disks.
-            self.later(
-                turn,
-                (11_000, 26_000, 65_000),
-                Work::LonghornDisk { node: node.to_owned() },
-            );
+            let (pull, pulled) = turn.draw_after(Process::InstanceManagerPull, node, self.by);
+            let (found, number) = turn.draw_after(Process::LonghornDisk, node, Some(pulled));
+            let work = Work::LonghornDisk { node: node.to_owned() };
+            turn.after(pull + found, Effect { era: self.era, drawn: Some(number), work });
         }
     }
 
@@ -189,7 +187,7 @@ impl Kubernetes {
                 let why = format!("storageclass.storage.k8s.io \"{name}\" not found");
                 self.warn(turn, place, ("persistentvolume-controller", "ProvisioningFailed"), &why);
             }
-            self.plan(turn, place, AGAIN);
+            self.plan(turn, place, Process::ClaimAgain);
             return;
         };
         let waits = class["volumeBindingMode"] == "WaitForFirstConsumer";
@@ -198,7 +196,7 @@ impl Kubernetes {
         }
         let disks = self.disks();
         if disks.is_empty() || !self.is_up(NAMESPACE, "deployments", "csi-provisioner") {
-            self.plan(turn, place, AGAIN);
+            self.plan(turn, place, Process::ClaimAgain);
             return;
         }
         let size = claim["spec"]["resources"]["requests"]["storage"].as_str().unwrap_or("0");
@@ -211,7 +209,7 @@ impl Kubernetes {
                 storage for a replica of {size}]"
             );
             self.warn(turn, place, (DRIVER, "ProvisioningFailed"), &why);
-            self.plan(turn, place, (8_000, 10_000, 12_000));
+            self.plan(turn, place, Process::ClaimNoRoom);
             return;
         }
         let wanted = class["parameters"]["numberOfReplicas"].as_str().unwrap_or("3");

@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 use super::admission::includes;
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::{Kubernetes, Work};
+use super::{Kubernetes, Work, named};
+use crate::durations::Process;
 use crate::turn::Turn;
 
 /// A webhook's authority as it stands in configurations: any certificate will do here.
@@ -116,16 +117,15 @@ impl Kubernetes {
             {
                 continue;
             }
-            let slow = if namespace == "metallb-system" {
-                (2_000, 5_000, 12_000)
-            } else {
-                (500, 1_500, 4_000)
+            let slow = match namespace {
+                "metallb-system" => Process::MetallbWebhook,
+                _ => Process::Webhook,
             };
             let (namespace, service) = (namespace.to_owned(), service.to_owned());
             let written =
                 Work::Authority { namespace: namespace.clone(), service: service.clone() };
-            self.later(turn, (200, 600, 1_500), written);
-            self.later(turn, slow, Work::Serving { namespace, service });
+            self.later(turn, Process::HookAuthority, named(&place), written);
+            self.later(turn, slow, named(&place), Work::Serving { namespace, service });
         }
     }
 
@@ -140,7 +140,9 @@ impl Kubernetes {
             let (namespace, name) = (text("namespace"), text("name"));
             if self.serving.contains(&format!("{namespace}/{name}")) {
                 let (namespace, service) = (namespace.to_owned(), name.to_owned());
-                self.later(turn, (200, 600, 1_500), Work::Authority { namespace, service });
+                let subject = format!("{namespace}/{service}");
+                let work = Work::Authority { namespace, service };
+                self.later(turn, Process::HookAuthority, &subject, work);
                 continue;
             }
             let Some(service) = self.store.get(&key("", "services", namespace, name)) else {

@@ -67,7 +67,7 @@ impl Kubernetes {
         } else {
             (Process::NodeNetwork, Work::NodeNetwork { name: name.to_owned(), joined })
         };
-        self.after_draw(turn, what, name, work);
+        self.later(turn, what, name, work);
         self.replan_workloads(turn);
     }
 
@@ -75,7 +75,7 @@ impl Kubernetes {
         let Some(facts) = self.nodes.get_mut(name).filter(|f| f.joined == joined) else { return };
         facts.network = true;
         let work = Work::NodeReady { name: name.to_owned(), joined };
-        self.after_draw(turn, Process::NodeReady, name, work);
+        self.later(turn, Process::NodeReady, name, work);
         self.replan_workloads(turn);
     }
 
@@ -128,11 +128,8 @@ impl Kubernetes {
         if let Some(facts) = self.nodes.get_mut(name) {
             facts.joined += 1;
             let joined = facts.joined;
-            self.later(
-                turn,
-                (40_000, 40_000, 40_000),
-                Work::NodeSilent { name: name.to_owned(), joined },
-            );
+            let work = Work::NodeSilent { name: name.to_owned(), joined };
+            self.later(turn, Process::NodeSilent, name, work);
         }
     }
 
@@ -177,7 +174,7 @@ impl Kubernetes {
         for plural in ["daemonsets", "deployments", "statefulsets"] {
             for place in self.store.keys("apps", plural) {
                 if parts(&place).2 == name {
-                    self.plan(turn, &place, (50, 150, 400));
+                    self.plan(turn, &place, Process::Rollout);
                 }
             }
         }
@@ -187,7 +184,7 @@ impl Kubernetes {
     fn replan_workloads(&mut self, turn: &mut Turn<'_>) {
         for plural in ["daemonsets", "deployments", "statefulsets"] {
             for place in self.store.keys("apps", plural) {
-                self.plan(turn, &place, (50, 150, 400));
+                self.plan(turn, &place, Process::Rollout);
             }
         }
     }

@@ -5,20 +5,25 @@ use serde_json::{Value, json};
 use super::complete::uuid;
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::{Kubernetes, Span, Work, set_condition};
+use super::{Kubernetes, Work, named, set_condition};
 use crate::durations::Process;
 use crate::turn::Turn;
 
-/// How long the images of a workload take to pull and its containers to be ready, by namespace and name.
-const TIMES: &[(&str, &str, Span, Span)] = &[
-    ("kube-system", "kube-flannel", (100, 200, 400), (500, 1_000, 2_000)),
-    ("kube-system", "kube-proxy", (500, 1_000, 3_000), (500, 1_000, 2_000)),
-    ("external-secrets", "", (2_000, 6_000, 15_000), (4_000, 8_000, 15_000)),
-    ("metallb-system", "", (2_000, 6_000, 15_000), (3_000, 6_000, 10_000)),
-    ("longhorn-system", "longhorn-manager", (10_000, 25_000, 60_000), (6_000, 12_000, 25_000)),
-    ("longhorn-system", "", (2_000, 6_000, 15_000), (3_000, 6_000, 12_000)),
-    ("flux-system", "", (4_000, 9_000, 20_000), (3_000, 6_000, 12_000)),
-    ("", "", (2_000, 5_000, 12_000), (1_000, 3_000, 6_000)),
+/// What a workload takes for its images and for its start, by namespace and name.
+const TIMES: &[(&str, &str, Process, Process)] = &[
+    ("kube-system", "kube-flannel", Process::FlannelPull, Process::FlannelStart),
+    ("kube-system", "kube-proxy", Process::ProxyPull, Process::ProxyStart),
+    ("kube-system", "coredns", Process::AddonPull, Process::AddonStart),
+    ("external-secrets", "", Process::ExternalSecretsPull, Process::ExternalSecretsStart),
+    ("metallb-system", "", Process::MetallbPull, Process::MetallbStart),
+    (
+        "longhorn-system",
+        "longhorn-manager",
+        Process::LonghornManagerPull,
+        Process::LonghornManagerStart,
+    ),
+    ("longhorn-system", "", Process::LonghornPull, Process::LonghornStart),
+    ("flux-system", "", Process::FluxPull, Process::FluxStart),
 ];
 
 impl Kubernetes {
@@ -172,15 +177,8 @@ impl Kubernetes {
         let Some((image, why)) = refused else {
             let owner = self.owner(&pod).and_then(|owner| self.store.shared(&owner));
             let work = Work::PodStarted { key, uid };
-            match owner {
-                Some(owner) if is_addon(&owner) => {
-                    self.after_draw(turn, Process::AddonPull, node, work);
-                }
-                owner => {
-                    let span = owner.map_or((2_000, 5_000, 12_000), |owner| times(&owner).0);
-                    self.later(turn, span, work);
-                }
-            }
+            let what = owner.map_or(Process::AppPull, |owner| times(&owner).0);
+            self.later(turn, what, &format!("{node} {}", named(place)), work);
             return;
         };
         let failed = format!("Failed to pull image \"{image}\": {why}");
@@ -202,8 +200,9 @@ impl Kubernetes {
             };
             set_containers(pod, waiting, false);
         });
-        let wait = (10_000_u64 << attempt.min(5)).min(300_000);
-        self.later(turn, (wait, wait, wait), Work::PullAgain { key, uid, attempt: attempt + 1 });
+        let wait = (Process::PullBackOff.usual() << attempt.min(5)).min(300_000);
+        let work = Work::PullAgain { key, uid, attempt: attempt + 1 };
+        self.exactly(turn, (Process::PullBackOff, wait), named(place), work);
     }
 
     pub(super) fn pod_started(&mut self, turn: &mut Turn<'_>, place: &str, uid: &str) {
@@ -234,12 +233,9 @@ impl Kubernetes {
         });
         let owner = self.owner(&pod).and_then(|owner| self.store.get(&owner));
         let work = Work::PodReady { key: place.to_owned(), uid: uid.to_owned() };
-        if owner.is_some_and(is_addon) {
-            self.after_draw(turn, Process::AddonStart, node, work);
-        } else {
-            self.later(turn, owner.map_or((1_000, 3_000, 6_000), |o| times(o).1), work);
-        }
-        self.replan_services(turn, &pod, (100, 300, 800));
+        let what = owner.map_or(Process::AppStart, |owner| times(owner).1);
+        self.later(turn, what, &format!("{node} {}", named(place)), work);
+        self.replan_services(turn, &pod, Process::Endpoints);
     }
 
     pub(super) fn pod_ready(&mut self, turn: &mut Turn<'_>, place: &str, uid: &str) {
@@ -266,23 +262,23 @@ impl Kubernetes {
         if let Some(owner) = self.owner(&pod) {
             self.recount(&owner);
         }
-        self.replan_services(turn, &pod, (500, 1_200, 2_500));
+        self.replan_services(turn, &pod, Process::EndpointsReady);
     }
 
     pub(super) fn pod_gone(&mut self, turn: &mut Turn<'_>, namespace: &str, pod: &Value) {
         if let Some(owner) = self.owner(pod) {
-            self.plan(turn, &owner, (50, 150, 400));
+            self.plan(turn, &owner, Process::Rollout);
         }
         let still = self.store.all("", "pods").any(|(key, _)| parts(key).2 == namespace);
         if !still {
             self.serving.retain(|service| !service.starts_with(&format!("{namespace}/")));
         }
-        self.replan_services(turn, pod, (100, 300, 800));
+        self.replan_services(turn, pod, Process::Endpoints);
     }
 
-    fn replan_services(&mut self, turn: &mut Turn<'_>, pod: &Value, span: Span) {
+    fn replan_services(&mut self, turn: &mut Turn<'_>, pod: &Value, what: Process) {
         for service in self.services_of(pod) {
-            self.plan(turn, &service, span);
+            self.plan(turn, &service, what);
         }
     }
 }
@@ -304,19 +300,12 @@ fn set_containers(pod: &mut Value, state: impl Fn(&Value) -> Value, ready: bool)
     pod["status"]["containerStatuses"] = statuses.into();
 }
 
-/// What Talos runs in the cluster and waits for nobody but a Ready node: CoreDNS.
-fn is_addon(workload: &Value) -> bool {
-    workload["metadata"]["namespace"] == "kube-system" && workload["kind"] == "Deployment"
-}
-
-/// How long a workload's images take to pull, and its containers to be ready.
-fn times(workload: &Value) -> (Span, Span) {
+/// What a workload takes for its images, and for its start.
+fn times(workload: &Value) -> (Process, Process) {
     let text = |field: &str| workload["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (namespace, name) = (text("namespace"), text("name"));
     TIMES
         .iter()
         .find(|(n, w, _, _)| (n.is_empty() || *n == namespace) && (w.is_empty() || *w == name))
-        .map_or(((2_000, 5_000, 12_000), (1_000, 3_000, 6_000)), |(_, _, pull, start)| {
-            (*pull, *start)
-        })
+        .map_or((Process::AppPull, Process::AppStart), |(_, _, pull, start)| (*pull, *start))
 }

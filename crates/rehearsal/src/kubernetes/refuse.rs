@@ -24,6 +24,11 @@ impl No {
         Self { code, reason, message: message.into(), details: None, proceed: None, plain: false }
     }
 
+    /// The same refusal, with what it is about.
+    pub(super) fn with(self, details: Value) -> Self {
+        Self { details: Some(Box::new(details)), ..self }
+    }
+
     /// The same refusal, about an object of a kind.
     pub(super) fn about(self, resource: &Resource, name: &str) -> Self {
         let mut details = json!({"name": name, "group": resource.group, "kind": resource.plural});
@@ -223,4 +228,31 @@ impl No {
         }
         HttpReply::json(self.code, &self.status())
     }
+}
+
+/// What a status is said with where no call explains it.
+pub(crate) fn refusal(status: u16) -> HttpReply {
+    let refused = match status {
+        400 => No::new(400, "BadRequest", "the server rejected our request for an unknown reason"),
+        401 => No::new(401, "Unauthorized", "Unauthorized"),
+        403 => No::new(403, "Forbidden", "forbidden: User \"castle\" cannot do this"),
+        404 => No::no_such_path(),
+        409 => {
+            let why = "the object has been modified; please apply your changes to the latest version and try again";
+            No::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
+        }
+        410 => No::new(
+            410,
+            "Expired",
+            "The provided continue parameter is too old to display a consistent list result.",
+        ),
+        429 => No::new(429, "TooManyRequests", "Too many requests, please try again later."),
+        503 => No::new(503, "ServiceUnavailable", "apiserver not ready"),
+        504 => {
+            No::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+        }
+        500 => No::internal("etcdserver: leader changed"),
+        _ => No::new(status, "", "the server was not able to process the request"),
+    };
+    refused.reply()
 }

@@ -9,7 +9,7 @@ use super::kinds::Resource;
 use super::refuse::No;
 
 /// A path below `/api` or `/apis`.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) group: String,
     pub(super) version: String,

@@ -8,12 +8,11 @@ use super::complete::uuid;
 use super::kinds::condition;
 use super::store::{key, parts};
 use super::{Kubernetes, set_condition};
+use crate::durations::Process;
 use crate::turn::{Neighbours, SecretQuery, Turn};
 
 /// A key that no folder holds: asking for it proves the login and nothing else.
 const NO_KEY: &str = "castle-rehearsal-login";
-/// How long the operator waits after a failure.
-const AGAIN: super::Span = (4_000, 5_000, 6_000);
 
 /// What a store needs to read the source.
 struct Login {
@@ -54,11 +53,11 @@ impl Kubernetes {
             for waiting in self.store.keys("external-secrets.io", "externalsecrets") {
                 let done = self.store.get(&waiting).is_some_and(|o| condition(o, "Ready"));
                 if !done {
-                    self.plan(turn, &waiting, (1_000, 2_000, 6_000));
+                    self.plan(turn, &waiting, Process::SecretSync);
                 }
             }
         } else {
-            self.plan(turn, place, AGAIN);
+            self.plan(turn, place, Process::ExternalSecretsAgain);
         }
     }
 
@@ -92,7 +91,7 @@ impl Kubernetes {
                 self.store.change(place, |object| {
                     set_condition(object, "Ready", false, "SecretSyncedError", &why, &stamp);
                 });
-                self.plan(turn, place, AGAIN);
+                self.plan(turn, place, Process::ExternalSecretsAgain);
             }
         }
     }

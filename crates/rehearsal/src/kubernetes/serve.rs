@@ -11,7 +11,7 @@ use super::shown::Shown;
 use super::store::key;
 use super::table::Table;
 use super::write::Write;
-use super::{Kubernetes, discovery};
+use super::{Kubernetes, discovery, review};
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
 
 /// The version that the server says it is before it knows of a control plane.
@@ -54,6 +54,9 @@ impl Kubernetes {
         if let Some(reply) = asked.filter(|_| get) {
             return Ok(reply);
         }
+        if let Some(review) = review::answer(call) {
+            return review;
+        }
         let route = Route::parse(&call.path).ok_or_else(No::no_such_group)?;
         if route.plural.is_empty() {
             return discovery::kinds(&self.store, &route.group, &route.version)
@@ -71,6 +74,12 @@ impl Kubernetes {
         }
         if resource.custom && !resource.namespaced && !route.namespace.is_empty() {
             return Err(No::no_such_group());
+        }
+        if let Some(no) = self.of_kubelets(&resource, &route) {
+            return Err(no);
+        }
+        if route.subresource.as_deref() == Some("scale") && resource.has_size() {
+            return self.scale(turn, (&resource, &route), call);
         }
         let there = match route.subresource.as_deref() {
             None => true,

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Kubernetes;
-use crate::turn::Turn;
+use super::{Kubernetes, kinds};
+use crate::turn::{HttpCall, Peer, Turn};
 
 /// Something that goes wrong in the cluster, for a number of milliseconds. It need not be born yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,23 @@ pub enum KubernetesTrouble {
     PullsLimited(String, u32, u64),
     /// External Secrets writes empty values, and says that it synced.
     EmptySecrets(u64),
+    /// No definition of a custom kind is established.
+    DefinitionsHeld(u64),
+    /// Somebody deletes an object with kubectl, now.
+    Removed(Named),
+    /// Somebody edits an object with kubectl, now: a merge patch in JSON.
+    Patched(Named, String),
+}
+
+/// An object, as people name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its kind: `Deployment`, `deployments`, `deploy`.
+    pub kind: String,
+    /// Its namespace; empty for what is in none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// The troubles that last, each until a time in virtual milliseconds.
@@ -28,6 +45,7 @@ pub(super) struct Troubles {
     cut_off: BTreeMap<Ipv4Addr, u64>,
     slow: BTreeMap<String, u64>,
     empty_secrets: u64,
+    held_definitions: u64,
 }
 
 impl Troubles {
@@ -42,16 +60,30 @@ impl Troubles {
         self.slow.get(service).is_some_and(|end| now < *end)
     }
 
+    /// Whether no definition is established.
+    pub(super) fn holds_definitions(&self, now: u64) -> bool {
+        now < self.held_definitions
+    }
+
     /// Whether External Secrets writes empty values.
     pub(super) fn empties(&self, now: u64) -> bool {
         now < self.empty_secrets
     }
 }
 
+impl KubernetesTrouble {
+    /// Whether somebody writes to the API server: without etcd that is refused.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Removed(_) | Self::Patched(..))
+    }
+}
+
 impl Kubernetes {
     /// Lets something go wrong.
-    pub fn suffer(&mut self, turn: &Turn<'_>, trouble: &KubernetesTrouble) {
-        let until = |ms: &u64| turn.now.saturating_add(*ms);
+    pub fn suffer(&mut self, turn: &mut Turn<'_>, trouble: &KubernetesTrouble) {
+        let now = turn.now;
+        let until = |ms: &u64| now.saturating_add(*ms);
         match trouble {
             KubernetesTrouble::WebhooksCutOff(server, ms) => {
                 self.troubles.cut_off.insert(*server, until(ms));
@@ -63,6 +95,37 @@ impl Kubernetes {
                 self.pulls.limit(registry, *pulls, until(ms));
             }
             KubernetesTrouble::EmptySecrets(ms) => self.troubles.empty_secrets = until(ms),
+            KubernetesTrouble::DefinitionsHeld(ms) => self.troubles.held_definitions = until(ms),
+            KubernetesTrouble::Removed(object) => self.by_hand(turn, object, "DELETE", ""),
+            KubernetesTrouble::Patched(object, patch) => self.by_hand(turn, object, "PATCH", patch),
+        }
+    }
+
+    /// Somebody with all rights calls the API server. What it refuses has not happened.
+    fn by_hand(&mut self, turn: &mut Turn<'_>, object: &Named, method: &str, body: &str) {
+        let Some(resource) = kinds::called(&self.store, &object.kind) else { return };
+        let home = if resource.namespaced {
+            format!("/namespaces/{}", object.namespace)
+        } else {
+            String::new()
+        };
+        let root = if resource.group.is_empty() { "api" } else { "apis" };
+        let version = resource.api_version();
+        let call = HttpCall {
+            method: method.to_owned(),
+            host: "kubectl".to_owned(),
+            path: format!("/{root}/{version}{home}/{}/{}", resource.plural, object.name),
+            query: "fieldManager=kubectl-edit".to_owned(),
+            headers: vec![("content-type".to_owned(), "application/merge-patch+json".to_owned())],
+            body: body.as_bytes().to_vec(),
+            peer: Some(Peer {
+                common_name: "admin".to_owned(),
+                organizations: vec!["system:masters".to_owned()],
+            }),
+        };
+        let before = std::mem::replace(&mut self.now, turn.now);
+        if !self.answer(turn, &call).mutated {
+            self.now = before;
         }
     }
 }

@@ -146,6 +146,11 @@ impl Kubernetes {
         Ok(cursor)
     }
 
+    /// Forgets what came since a watch last spoke, so that it ends with 410.
+    pub fn expire(&self, cursor: &mut WatchCursor) {
+        cursor.forgotten = Some(self.store.version());
+    }
+
     /// The lines that a watch has not sent yet; none when it is over.
     pub fn watch_lines(&self, cursor: &mut WatchCursor) -> Option<Vec<Bytes>> {
         if cursor.over || cursor.era != self.era {

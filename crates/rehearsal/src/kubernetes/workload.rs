@@ -7,11 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::kinds::condition;
 use super::store::{key, parts};
-use super::{Kubernetes, Work, clear_condition, set_condition};
+use super::{Kubernetes, Work, clear_condition, named, set_condition};
+use crate::durations::Process;
 use crate::turn::Turn;
-
-/// How long a controller waits after a pod was refused.
-const AGAIN: super::Span = (4_000, 8_000, 12_000);
 
 impl Kubernetes {
     /// A workload's controller: the right pods exist, old ones go, and the status tells the truth.
@@ -44,7 +42,7 @@ impl Kubernetes {
             };
             let message = format!("Error creating: {why}");
             self.warn(turn, &owner, (component, "FailedCreate"), &message);
-            self.plan(turn, place, AGAIN);
+            self.plan(turn, place, Process::RolloutAgain);
         }
         if owner != place {
             self.store.change(&owner, |set| match &refused {
@@ -301,7 +299,7 @@ impl Kubernetes {
                 &[]
             }
             ("longhorn-system", "longhorn-driver-deployer") => {
-                self.later(turn, (12_000, 22_000, 45_000), Work::LonghornDrivers);
+                self.later(turn, Process::LonghornCsi, named(owner), Work::LonghornDrivers);
                 &[]
             }
             ("longhorn-system", "csi-provisioner") => &[("", "persistentvolumeclaims")],

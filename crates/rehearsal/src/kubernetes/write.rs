@@ -12,6 +12,7 @@ use super::kinds::{self, Resource};
 use super::managed::{Managers, Writer};
 use super::patch;
 use super::refuse::No;
+use super::review;
 use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
@@ -356,7 +357,7 @@ impl Write<'_> {
     pub(super) fn parsed(&self) -> Result<Value, No> {
         serde_json::from_slice(&self.call.body)
             .or_else(|_| yaml_serde::from_slice(&self.call.body))
-            .map_err(|_| No::bad("error decoding the body: it is neither JSON nor YAML"))
+            .map_err(|_| review::unreadable(self.call))
     }
 
     pub(super) fn name(&self) -> &str {

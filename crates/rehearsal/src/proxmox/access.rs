@@ -51,6 +51,8 @@ const TOP: [&str; 8] =
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Access {
     tokens: BTreeMap<String, Token>,
+    /// Those that were removed, for whoever wants them back.
+    removed: BTreeMap<String, Token>,
     /// Path, then user or token, then privilege: whether it holds below the path too.
     acl: BTreeMap<String, BTreeMap<String, BTreeMap<String, bool>>>,
     /// Pools, each with the guests in it.
@@ -129,7 +131,17 @@ impl Access {
 
     /// Removes every token.
     pub(super) fn revoke(&mut self) {
-        self.tokens.clear();
+        self.removed.append(&mut self.tokens);
+    }
+
+    /// Whether tokens were removed.
+    pub(super) fn is_revoked(&self) -> bool {
+        !self.removed.is_empty()
+    }
+
+    /// Gives every token back that was removed.
+    pub(super) fn restore(&mut self) {
+        self.tokens.append(&mut self.removed);
     }
 
     /// What is given to one user or token: by the path itself, and by the pool that a guest is in.

@@ -119,6 +119,29 @@ impl Refusal {
     }
 }
 
+/// What a status is said with where no call explains it: the proxy's bare reasons, a denial, a lock that was waited
+/// for in vain.
+pub(crate) fn refusal(status: u16) -> HttpReply {
+    let bare = |reason: &str| Refusal::Bare { status, reason: reason.to_owned() };
+    let refused = match status {
+        400 => {
+            Refusal::parameter("vmid", "invalid format - value does not look like a valid VM ID")
+        }
+        401 => bare("Authentication failed!"),
+        403 => Refusal::denied(""),
+        500 => Refusal::failed("got timeout"),
+        595 => bare("No route to host"),
+        596 => bare("Connection timed out"),
+        _ => bare(
+            http::StatusCode::from_u16(status)
+                .ok()
+                .and_then(|s| s.canonical_reason())
+                .unwrap_or("Error"),
+        ),
+    };
+    refused.reply()
+}
+
 fn json_reply(status: u16, reason: Option<&str>, body: &Value) -> HttpReply {
     HttpReply {
         reason: reason.and_then(first_line),

@@ -17,8 +17,6 @@ use crate::durations::Process;
 const KEPT: usize = 1000;
 /// How long a task takes that fails before it does anything, in milliseconds.
 const EARLY_END: u64 = 100;
-/// How long a task waits for a lock before it gives up, in milliseconds.
-const LOCK_WAIT: u64 = 10_000;
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,7 +160,7 @@ impl Proxmox {
             _ => self.judge(&work).err(),
         };
         let delay = match &doomed {
-            Some(words) if words.contains("can't lock file") => LOCK_WAIT,
+            Some(words) if words.contains("can't lock file") => Process::LockWait.usual(),
             Some(_) => EARLY_END,
             None => self.unwilling(&work).unwrap_or_else(|| turn.draw(work.process(), &id)),
         };

@@ -1,5 +1,6 @@
 //! Holds the emulated Proxmox to what the real one was seen to do: statuses, texts and whole lives.
 
+mod known;
 mod life;
 mod neighbour;
 mod privilege;
@@ -34,6 +35,7 @@ fn birth() -> ProxmoxBirth {
 }
 
 /// A Proxmox with a queue of its own.
+#[derive(Clone)]
 struct Bench {
     proxmox: Proxmox,
     token: String,

@@ -65,8 +65,10 @@ pub enum ProxmoxTrouble {
     },
     /// One call is answered wrongly.
     Call(Fault),
-    /// All tokens are removed.
+    /// All tokens are removed, or have run out: a real server says the same of both.
     TokenRevoked,
+    /// The tokens that were removed are there again.
+    TokenRestored,
     /// A privilege at a path is taken away, from users and tokens.
     PrivilegeTaken {
         /// The path, as it stands in an ACL.
@@ -132,6 +134,16 @@ pub enum ProxmoxTrouble {
         option: String,
         /// Its new value.
         value: Option<String>,
+    },
+    /// Somebody pulls the plug of a guest by hand.
+    Stopped {
+        /// Its number.
+        vmid: u32,
+    },
+    /// Somebody removes a guest with its disks by hand, running or protected as it may be.
+    Destroyed {
+        /// Its number.
+        vmid: u32,
     },
     /// A disk that no config names lies on a storage.
     LostDisk {
@@ -294,6 +306,7 @@ impl Proxmox {
             T::Overtaken { vmid } => _ = troubles.overtaken.insert(*vmid),
             T::Call(fault) => troubles.faults.push(fault.clone()),
             T::TokenRevoked => self.access.revoke(),
+            T::TokenRestored => self.access.restore(),
             T::PrivilegeTaken { path, privilege } => self.access.take(path, None, privilege),
             T::PrivilegeNotInherited { path, privilege } => self.access.flatten(path, privilege),
             T::PrivilegesMoved { from, to } => self.access.shift(from, to),
@@ -312,9 +325,29 @@ impl Proxmox {
                 self.add_foreign_container(*vmid, name, *running);
             }
             T::Edited { vmid, option, value } => self.edit(*vmid, option, value.as_deref()),
+            // A guest that is not there can neither be stopped nor removed.
+            T::Stopped { vmid } => drop(self.finish_stop(turn, *vmid)),
+            T::Destroyed { vmid } => {
+                drop(self.finish_stop(turn, *vmid));
+                drop(self.finish_destroy(turn, *vmid, (true, true), &mut Vec::new()));
+            }
             T::LostDisk { vmid, storage } => self.lose_disk(turn, *vmid, storage),
             T::HalfFile { storage, file } => self.half_file(turn, storage, file),
         }
+    }
+
+    /// What is wrong because somebody said so.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.troubles.down {
+            wrong.push("the Proxmox node is down".to_owned());
+        }
+        wrong.extend(self.troubles.full.iter().map(|name| format!("storage {name} is full")));
+        wrong.extend(self.troubles.busy.iter().map(|name| format!("storage {name} is locked")));
+        if self.access.is_revoked() {
+            wrong.push("Proxmox takes no token any more".to_owned());
+        }
+        wrong
     }
 
     fn node_down(&mut self, turn: &mut Turn<'_>) {

@@ -23,6 +23,9 @@ const DENIED: &str =
 /// When the first commit of every rehearsed repository was made: 2026-02-01T00:00:00Z.
 const FIRST: u64 = 1_769_904_000;
 
+/// What somebody appends to a file who breaks it: YAML that never ends.
+const SPOILED: &str = "---\nkind: [\n";
+
 /// What happens at the Git host because somebody says so.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -50,6 +53,17 @@ pub enum GitTrouble {
         /// The token that reads it from now on.
         token: String,
     },
+    /// Somebody pushes a commit that breaks the YAML of a folder, or one that mends it.
+    Folder {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+        /// The folder, as the `path` of a unit names it.
+        path: String,
+        /// Whether it is broken from then on.
+        broken: bool,
+    },
     /// The host answers nobody, or answers again.
     Away(bool),
 }
@@ -60,6 +74,9 @@ impl fmt::Debug for GitTrouble {
         match self {
             Self::Push { url, branch, files } => {
                 write!(f, "Push {url} {branch} {:?}", files.keys().collect::<Vec<_>>())
+            }
+            Self::Folder { url, branch, path, broken } => {
+                write!(f, "Folder {url} {branch} {path} {broken}")
             }
             Self::Unbranch { url, branch } => write!(f, "Unbranch {url} {branch}"),
             Self::Token { url, .. } => write!(f, "Token {url}"),
@@ -77,6 +94,19 @@ pub struct Repository {
     branches: BTreeMap<String, String>,
     /// What commits hold.
     commits: BTreeMap<String, Commit>,
+}
+
+/// Where a branch is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The repository, host and path.
+    pub repository: String,
+    /// The branch.
+    pub branch: String,
+    /// The commit.
+    pub commit: String,
+    /// What it says.
+    pub message: String,
 }
 
 impl fmt::Debug for Repository {
@@ -128,6 +158,31 @@ impl Repository {
         self.branches.insert(branch.to_owned(), id);
     }
 
+    /// Breaks the files of a folder, or mends them.
+    pub(super) fn spoil(&mut self, branch: &str, path: &str, broken: bool) {
+        let within = format!("{}/", folder(path));
+        let Some(head) = self.branches.get(branch).and_then(|id| self.commits.get(id)) else {
+            return;
+        };
+        let texts = head.files.iter().filter(|(name, _)| name.starts_with(&within));
+        let changed: BTreeMap<String, Option<String>> = texts
+            .filter(|(name, text)| {
+                !name.ends_with("kustomization.yaml") && text.ends_with(SPOILED) != broken
+            })
+            .map(|(name, text)| {
+                let text = if broken {
+                    format!("{text}{SPOILED}")
+                } else {
+                    text.trim_end_matches(SPOILED).to_owned()
+                };
+                (name.clone(), Some(text))
+            })
+            .collect();
+        if !changed.is_empty() {
+            self.push(branch, &changed, if broken { "a typo" } else { "the typo is gone" });
+        }
+    }
+
     pub(super) fn unbranch(&mut self, branch: &str) {
         self.branches.remove(branch);
     }
@@ -135,6 +190,16 @@ impl Repository {
     /// The files of a commit.
     pub(super) fn files(&self, commit: &str) -> Option<&BTreeMap<String, String>> {
         self.commits.get(commit).map(|commit| &commit.files)
+    }
+
+    /// Where its branches are.
+    pub(super) fn heads<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Head> + 'a {
+        self.branches.iter().map(move |(branch, commit)| Head {
+            repository: name.to_owned(),
+            branch: branch.clone(),
+            commit: commit.clone(),
+            message: self.commits.get(commit).map(|c| c.message.clone()).unwrap_or_default(),
+        })
     }
 
     fn admits(&self, credentials: Option<(&str, &str)>) -> bool {

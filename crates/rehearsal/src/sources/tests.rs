@@ -211,6 +211,27 @@ async fn castle_reads_the_files_that_are_pushed() {
     assert_eq!(large.len(), 320_000);
     assert_eq!(tree.entry(&format!("{path}/apps.yaml")), None);
     assert!(read(&host, "mian").await.unwrap_err().contains("has no branch `mian`; it has main"));
+    let spoil = |broken| git::GitTrouble::Folder {
+        url: url.clone(),
+        branch: "main".into(),
+        path: "./apps/static".into(),
+        broken,
+    };
+    let text = async || {
+        let tree = read(&host, "main").await.unwrap();
+        let Some(castle_git::Entry::File(blog)) = tree.entry("apps/static/blog.yaml") else {
+            panic!("no blog")
+        };
+        String::from_utf8(blog.to_vec()).unwrap()
+    };
+    let whole = text().await;
+    host.cause(spoil(true));
+    assert_eq!(text().await, format!("{whole}---\nkind: [\n"));
+    let heads = host.inventory().git;
+    host.cause(spoil(true));
+    assert_eq!(host.inventory().git, heads, "what is broken is not broken again");
+    host.cause(spoil(false));
+    assert_eq!(text().await, whole);
     host.cause(git::GitTrouble::Unbranch { url: url.clone(), branch: "main".into() });
     assert!(read(&host, "main").await.unwrap_err().contains("is empty"));
     host.cause(git::GitTrouble::Token { url, token: "another".into() });

@@ -57,8 +57,16 @@ pub enum StoreError {
         owner: u32,
     },
     /// A newer castle wrote it.
-    #[error("{path} has format {found}, this castle reads up to {FORMAT}")]
+    #[error("{path} has format {found}, this castle reads {FORMAT}")]
     Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// An older castle wrote it.
+    #[error("{path} has format {found}, this castle reads {FORMAT} only")]
+    Older {
         /// The file.
         path: PathBuf,
         /// Its format.
@@ -82,7 +90,9 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Locked { .. } => {
-                Some("wait until it has ended, or look at it with `castle status`".to_owned())
+                let look = "`castle status` and `castle rehearse inventory` look at it meanwhile";
+                let poke = "`castle rehearse poke` changes something in it";
+                Some(format!("wait until it has ended; {look}, {poke}"))
             }
             Self::Exposed { path, .. } => Some(format!("chmod go-rwx {}", path.display())),
             Self::Newer { .. } => Some("use the newer castle".to_owned()),
@@ -95,20 +105,26 @@ impl StoreError {
 }
 
 /// Who hosts a world, as far as its lock tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The process; none if it has not written its number yet.
     pub pid: Option<u32>,
     /// Since when.
     pub since: Option<Moment>,
+    /// What it does: `castle rehearse up`.
+    pub command: Option<String>,
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "process {pid}")?,
-            None => f.write_str("another process")?,
+        let of = match self.pid {
+            Some(pid) => format!("process {pid}"),
+            None => "another process".to_owned(),
+        };
+        let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();
+        match &self.command {
+            Some(command) => write!(f, "`{command}` ({of}{since})"),
+            None => write!(f, "{of}{since}"),
         }
-        self.since.map_or(Ok(()), |since| write!(f, " since {since}"))
     }
 }

@@ -59,11 +59,13 @@ pub(super) fn holder(lock: &mut File) -> Holder {
     let mut text = String::new();
     // A holder that has not written its number yet is still a holder.
     drop(lock.read_to_string(&mut text));
-    let pid = text.trim().strip_prefix("process ").and_then(|pid| pid.parse().ok());
+    let mut lines = text.lines();
+    let pid = lines.next().and_then(|line| line.strip_prefix("process ")?.parse().ok());
+    let command = lines.next().filter(|line| !line.is_empty()).map(str::to_owned);
     let written = lock.metadata().and_then(|meta| meta.modified()).ok();
     let since = written.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let since = since.and_then(|since| u64::try_from(since.as_millis()).ok()).map(Moment);
-    Holder { pid, since: since.filter(|_| pid.is_some()) }
+    Holder { pid, since: since.filter(|_| pid.is_some()), command }
 }
 
 fn open_with(path: &Path, flags: OFlags) -> Result<Option<File>, StoreError> {

@@ -190,7 +190,7 @@ fn running_member(machine: &Machine) -> Result<(u64, u64), Refusal> {
 
 fn about(machine: &Machine) -> About {
     let mut disks = vec![("sda", machine.facts.disk_gib)];
-    disks.extend(machine.facts.data_disk_gib.map(|size| ("sdb", size)));
+    disks.extend(machine.data_disk().map(|size| ("sdb", size)));
     About {
         version: machine.version(),
         hostname: machine.hostname().to_owned(),

@@ -164,7 +164,7 @@ fn possible(machine: &Machine, wish: &ResetCall) -> Result<(), Refusal> {
                     "reset user disk failed: device {device} is the system disk"
                 ));
             }
-            "/dev/sdb" if machine.facts.data_disk_gib.is_some() => {}
+            "/dev/sdb" if machine.data_disk().is_some() => {}
             _ => return refuse(format!("reset user disk failed: device {device} wasn't found")),
         }
     }

@@ -12,9 +12,6 @@ use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
-/// How long a machine that joins waits for one that does not answer, in milliseconds.
-const DEAD_END: u64 = 30_000;
-
 /// One etcd: its members, on disks that may be switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Etcd {
@@ -31,6 +28,12 @@ pub(super) struct Etcd {
 }
 
 impl Talos {
+    /// How many etcds were founded since the world's birth, whoever asked for them.
+    #[must_use]
+    pub fn etcds_founded(&self) -> u64 {
+        self.births
+    }
+
     /// etcd runs on a machine: it has its data already, or a new one is born here.
     pub(super) fn etcd_up(&mut self, turn: &mut Turn<'_>, vmid: u32) {
         let known = self.is_member(vmid);
@@ -205,7 +208,8 @@ impl Talos {
                 etcd.joining = Some(chosen);
             }
             // Whoever joins asks all that he has heard of, and waits in vain for those who are gone.
-            let delay = turn.draw(Process::EtcdJoin, &chosen) + dead_ends * DEAD_END;
+            let delay =
+                turn.draw(Process::EtcdJoin, &chosen) + dead_ends * Process::EtcdDeadEnd.usual();
             self.after(turn, chosen, delay, Milestone::Learner);
         }
     }
@@ -323,6 +327,32 @@ impl Talos {
             machine.running.api_server = false;
         }
         self.admit(turn);
+    }
+
+    /// Puts a machine's member out of its etcd, if it is in one.
+    pub(super) fn put_out(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let own = self.machines.get(&vmid).and_then(|machine| machine.disk.etcd);
+        if let Some((number, _)) = own {
+            self.drop_member(turn, number, vmid);
+        }
+    }
+
+    /// Gives every shared address to the next machine that could hold it.
+    pub(super) fn move_vip(&mut self) {
+        let next: Vec<(u64, Option<u32>)> = self
+            .etcds
+            .iter()
+            .map(|(number, etcd)| {
+                let able: Vec<u32> = self.voters(etcd).map(|(vmid, _)| vmid).collect();
+                let after = able.iter().find(|vmid| Some(**vmid) > etcd.holder);
+                (*number, after.or(able.first()).copied())
+            })
+            .collect();
+        for (number, holder) in next {
+            if let Some(etcd) = self.etcds.get_mut(&number).filter(|etcd| etcd.holder.is_some()) {
+                etcd.holder = holder;
+            }
+        }
     }
 
     /// The shared address, if this machine holds it.

@@ -24,10 +24,15 @@ impl Talos {
         if other_disk {
             machine.disk = Machine::new(facts, Troubles::default()).disk;
         }
-        if std::mem::take(&mut machine.troubles.stale) {
+        let stale = std::mem::take(&mut machine.troubles.stale);
+        if stale {
             machine.disk.etcd = Some(STALE);
         }
         machine.facts = facts.clone();
+        // One disk was told to have a past; the one after it has none.
+        if let Some(troubles) = self.troubles.get_mut(&facts.vmid).filter(|_| stale) {
+            troubles.stale = false;
+        }
         self.boot(turn, facts.vmid);
         if other_disk {
             self.disk_lost(turn, facts.vmid);
@@ -233,7 +238,7 @@ impl Talos {
             name: machine.hostname().to_owned(),
             address,
             control_plane: machine.is_control_plane(),
-            data_disk: machine.facts.data_disk_gib.is_some(),
+            data_disk: machine.data_disk().is_some(),
             extensions: machine.facts.extensions.clone(),
             version: machine.kubernetes_version(),
         });

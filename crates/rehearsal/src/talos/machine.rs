@@ -14,7 +14,7 @@ use crate::turn::{Listen, VmFacts};
 const TALOS_PORT: u16 = 50_000;
 
 /// The port of the Kubernetes API server.
-const KUBERNETES_PORT: u16 = 6443;
+pub(super) const KUBERNETES_PORT: u16 = 6443;
 
 /// All ports that a machine may listen at.
 pub(super) const PORTS: [u16; 2] = [TALOS_PORT, KUBERNETES_PORT];
@@ -181,6 +181,8 @@ pub(super) struct Troubles {
     pub(super) stale: bool,
     /// It has this address until it is configured, whatever it was given.
     pub(super) address: Option<Ipv4Addr>,
+    /// Its data disk is not seen.
+    pub(super) data_disk_gone: bool,
     /// Its disk takes no config.
     pub(super) unwritable: bool,
     /// Where an earlier self of it was that the discovery service still knows.
@@ -188,6 +190,11 @@ pub(super) struct Troubles {
 }
 
 impl Machine {
+    /// How large its data disk is, if it sees one.
+    pub(super) fn data_disk(&self) -> Option<u64> {
+        self.facts.data_disk_gib.filter(|_| !self.troubles.data_disk_gone)
+    }
+
     /// A machine that has never had power.
     pub(super) fn new(facts: &VmFacts, troubles: Troubles) -> Self {
         Self {

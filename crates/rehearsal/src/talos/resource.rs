@@ -161,6 +161,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     ),
 ];
 
+/// The types that are emulated, with their namespaces.
+pub(crate) fn known_resources() -> Vec<(&'static str, &'static str)> {
+    DEFINITIONS.iter().map(|definition| (definition.kind, definition.namespace)).collect()
+}
+
 impl Talos {
     /// The resources of a type in a namespace.
     pub(super) fn resources(
@@ -322,7 +327,7 @@ fn services(machine: &Machine) -> Vec<(String, Value)> {
 }
 
 fn disks(machine: &Machine) -> Vec<(String, Value)> {
-    let data = machine.facts.data_disk_gib.map(|size| ("sdb", size));
+    let data = machine.data_disk().map(|size| ("sdb", size));
     let all = [("sda", machine.facts.disk_gib)].into_iter().chain(data);
     all.map(|(name, gib)| {
         let spec = json!({

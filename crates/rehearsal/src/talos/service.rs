@@ -20,6 +20,7 @@ use tonic::server::NamedService;
 use tower::{Service, ServiceExt};
 
 use super::{Call, Refusal, Reply};
+use crate::fidelity;
 use crate::turn::{Door, Listen, Peer};
 
 mod archive;
@@ -33,6 +34,11 @@ mod tests;
 mod watch;
 
 use methods::{Method, Mode};
+
+/// Every method that is known.
+pub(crate) fn known_methods() -> Vec<fidelity::Method> {
+    Method::all().iter().map(Method::known).collect()
+}
 
 /// Answers one request to a machine.
 pub async fn answer(

@@ -6,6 +6,7 @@ use castle_model::Spec;
 use castle_talos::{machine_config, without_secrets};
 use tonic::Code;
 
+use super::machine::Api;
 use super::*;
 
 use crate::durations::Draws;

@@ -41,6 +41,14 @@ pub enum TalosTrouble {
     MuteVip(bool),
     /// Somebody else's machine, of another cluster, answers at an address.
     Foreign(Ipv4Addr),
+    /// That machine is gone.
+    ForeignGone(Ipv4Addr),
+    /// Somebody puts its member out of etcd.
+    EtcdRemoved(u32),
+    /// The shared address goes over to another control plane.
+    VipMoves,
+    /// Its data disk is not seen any more (or is again); the kubelet notices at its next start.
+    DataDiskGone(u32, bool),
     /// Its disk takes no STATE partition (or does again): a config is accepted, and maintenance mode goes on.
     Unwritable(u32, bool),
     /// Somebody else calls bootstrap on it, now.
@@ -99,6 +107,14 @@ impl Talos {
             }
             TalosTrouble::MuteVip(mute) => self.mute_vip = *mute,
             TalosTrouble::Foreign(address) => self.stranger(*address),
+            TalosTrouble::ForeignGone(address) => {
+                self.machines.remove(&stranger_at(*address));
+            }
+            TalosTrouble::EtcdRemoved(vmid) => self.put_out(turn, *vmid),
+            TalosTrouble::VipMoves => self.move_vip(),
+            TalosTrouble::DataDiskGone(vmid, gone) => {
+                self.mark(*vmid, |troubles| troubles.data_disk_gone = *gone);
+            }
             TalosTrouble::Unwritable(vmid, unwritable) => {
                 self.mark(*vmid, |troubles| troubles.unwritable = *unwritable);
             }
@@ -139,7 +155,7 @@ impl Talos {
     }
 
     fn stranger(&mut self, address: Ipv4Addr) {
-        let vmid = FOREIGN + u32::from(address) % 1_000_000;
+        let vmid = stranger_at(address);
         let facts = VmFacts {
             vmid,
             name: "stranger".to_owned(),
@@ -159,4 +175,9 @@ impl Talos {
         machine.api = Api::Secure;
         self.machines.insert(vmid, machine);
     }
+}
+
+/// The number of somebody else's machine at an address.
+fn stranger_at(address: Ipv4Addr) -> u32 {
+    FOREIGN + u32::from(address) % 1_000_000
 }

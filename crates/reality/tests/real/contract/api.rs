@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Api {
     pub(crate) client: Kubernetes,
     pub(crate) raw: Raw,
+    /// Somebody who is known, and may nothing.
+    pub(crate) somebody: Raw,
     pub(crate) side: Side,
     /// The namespace of the case.
     pub(crate) space: String,
@@ -44,9 +46,14 @@ pub(crate) async fn patiently<T>(ask: impl AsyncFn() -> Option<T>) -> T {
 }
 
 impl Api {
-    pub(crate) fn new(client: Kubernetes, raw: Raw, side: Side, case: &str) -> Self {
+    pub(crate) fn new(
+        client: Kubernetes,
+        (raw, somebody): (Raw, Raw),
+        side: Side,
+        case: &str,
+    ) -> Self {
         let space = format!("case-{}", case.replace(' ', "-"));
-        Self { client, raw, side, space, notes: RefCell::default() }
+        Self { client, raw, somebody, side, space, notes: RefCell::default() }
     }
 
     pub(crate) fn into_notes(self) -> Notes {
@@ -109,6 +116,11 @@ impl Api {
 
     pub(crate) async fn put(&self, step: &str, path: &str, body: &Value) -> Value {
         self.noted(step, self.raw.put(path, body).await.unwrap())
+    }
+
+    /// Replaces something, and notes nothing.
+    pub(crate) async fn put_quietly(&self, path: &str, body: &Value) -> Answer {
+        self.raw.put(path, body).await.unwrap()
     }
 
     pub(crate) async fn merge(&self, step: &str, path: &str, body: &Value) -> Value {

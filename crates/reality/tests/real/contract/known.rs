@@ -4,4 +4,4 @@
 type Known = (&'static str, &'static [&'static str], &'static str);
 
 /// All that is known to differ.
-pub(super) const KNOWN_DIFFERENCES: &[Known] = &[];
+pub(crate) const KNOWN_DIFFERENCES: &[Known] = &[];

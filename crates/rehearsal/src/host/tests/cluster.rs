@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::life::{boot, download, settle};
 use super::*;
+use crate::trouble::{KubernetesTrouble, Named, TalosTrouble};
+use crate::turn::Listen;
 
 /// Raises one control plane and one worker, and gives access to their cluster.
 async fn raise(host: &Host) -> KubeAccess {
@@ -76,6 +78,49 @@ async fn a_cluster_rises_is_watched_and_comes_back_from_its_log() {
     let mut replayed = host.read(Clone::clone);
     replayed.opens = live.opens;
     assert_eq!(replayed, live);
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_scales_and_deletes_with_kubectl_and_takes_a_data_disk() {
+    let host = Host::open(None, &spec(1, 1), 9).unwrap();
+    host.spawn_driver();
+    run(&host).await;
+    let wanted = |name: &str| {
+        let all = host.inventory().workloads;
+        all.into_iter().find(|workload| workload.name == name).map(|workload| workload.wanted)
+    };
+    let dns = "deployments/kube-system/coredns";
+    let named = |kind: &str| Named {
+        kind: kind.to_owned(),
+        namespace: "kube-system".to_owned(),
+        name: "coredns".to_owned(),
+    };
+    let poke = |trouble: Trouble| host.poke(&[trouble]).unwrap().changed;
+    assert_eq!(wanted(dns), Some(2));
+    let none = r#"{"spec":{"replicas":0}}"#.to_owned();
+    assert!(poke(KubernetesTrouble::Patched(named("deploy"), none.clone()).into()));
+    assert_eq!(wanted(dns), Some(0));
+    assert!(!poke(KubernetesTrouble::Patched(named("deploy"), none).into()));
+    assert!(!poke(KubernetesTrouble::Removed(named("statefulset")).into()));
+    assert!(poke(KubernetesTrouble::Removed(named("Deployment")).into()));
+    assert_eq!(wanted(dns), None);
+    let inventory = host.inventory();
+    assert_eq!(inventory.etcd, [("cp-01".to_owned(), "leader".to_owned())]);
+    assert_eq!(inventory.vip, Some((Ipv4Addr::new(192, 168, 1, 210), "cp-01".to_owned())));
+    assert!(poke(TalosTrouble::DataDiskGone(431, true).into()));
+    assert_eq!(host.inventory().wrong, ["worker-01 does not see its data disk"]);
+    // A stranger takes the address of a machine that lives, and goes again.
+    let address = Ipv4Addr::new(192, 168, 1, 214);
+    let answers = || host.read(|world| world.talos.listen(address, 50_000));
+    assert_eq!(answers(), Some(Listen::Secure { vmid: 431 }));
+    assert!(poke(TalosTrouble::Foreign(address).into()));
+    assert!(matches!(answers(), Some(Listen::Foreign { .. })));
+    assert!(poke(TalosTrouble::ForeignGone(address).into()));
+    assert_eq!(answers(), Some(Listen::Secure { vmid: 431 }));
+    // Without its API server and etcd nobody writes, not even by hand.
+    assert!(poke(TalosTrouble::Dead(421).into()));
+    let kubelet = Named { kind: "sa".to_owned(), name: "default".to_owned(), ..named("") };
+    assert!(!poke(KubernetesTrouble::Removed(kubelet).into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -124,3 +124,20 @@ async fn an_empty_list_is_told_from_one_that_may_not_be_seen() {
     let why = store(&vault, &place, "v").await.unwrap_err();
     assert_eq!(why.class(), Class::Denied);
 }
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_ended_are_refused_until_they_are_good_again() {
+    let host = memory(7);
+    let (logged_in, place) = vault(&host).await;
+    for (trouble, wrong) in [
+        (InfisicalTrouble::Expired, "the client secrets of Infisical have run out"),
+        (InfisicalTrouble::Revoked, "the client secrets of Infisical are revoked"),
+    ] {
+        host.cause(trouble);
+        assert_eq!(logged_in.list(&place).await.unwrap_err().class(), Class::Denied);
+        assert_eq!(host.inventory().wrong, [wrong]);
+    }
+    host.cause(InfisicalTrouble::Restored);
+    logged_in.list(&place).await.unwrap();
+    assert!(host.inventory().wrong.is_empty());
+}

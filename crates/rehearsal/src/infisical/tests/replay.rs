@@ -6,23 +6,15 @@
 //! not recorded: it does what somebody did between two recordings, so that the next one finds what it found.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
 use super::super::{Infisical, InfisicalTrouble};
 use super::Bench;
+use super::known::{EXCHANGES, LEFT_OUT};
 use crate::turn::{HttpBody, HttpCall, HttpReply};
 
 const RECORDED: &str = include_str!("recorded.jsonl");
-/// How many exchanges were recorded.
-const EXCHANGES: usize = 271;
-/// Recorded exchanges that are not answered as recorded, and why.
-const LEFT_OUT: &[(RangeInclusive<u64>, &str)] = &[
-    (146..=152, "lost a race for a new key: here one call is served after the other"),
-    (153..=159, "lost a race for a new key, as an upsert"),
-    (266..=270, "lost a race for a new key, as an upsert"),
-];
 
 /// What of the recorded server corresponds to what of ours.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::super::download::sum;
 use super::super::task::Work;
 use super::super::{ProxmoxTrouble, StorageKind};
+use super::known::{ALLOWED, EXCHANGES, LEFT_OUT};
 use super::*;
 
 const TRANSCRIPT: &str = include_str!("transcript.jsonl");
@@ -30,19 +31,6 @@ const PROV: &[&str] = &[
     "VM.Config.Options",
     "VM.GuestAgent.Audit",
     "VM.PowerMgmt",
-];
-
-/// Where we answer otherwise on purpose: the number of the call, the place in the answer, and why.
-const ALLOWED: &[(u32, &str, &str)] = &[
-    (4, "data[].ssl_fingerprint", "certificates are made by the world's host, not by this part"),
-    (194, "data[].ssl_fingerprint", "the same"),
-    (15, "errors", "the recorder's terminal encoded the odd name once more"),
-    (151, "data ids", "the disk that was lost by hand had another name"),
-    (205, "data", "the real task before was still running; here every task is waited for"),
-    (213, "data.content", "the real list has no order"),
-    (161, "data", "a removal always answers with its task here; nobody asks for a delay"),
-    (199, "data ids", "VM 500 was cloned, and clones are not served"),
-    (199, "data count", "the same"),
 ];
 
 /// One recorded call.
@@ -69,8 +57,11 @@ struct Recorded {
 }
 
 /// The recording's world, and what its names are called here.
+#[derive(Clone)]
 struct Replay {
     bench: Bench,
+    /// Credentials that are not those of a token of the bench.
+    credentials: Option<String>,
     names: BTreeMap<String, String>,
     differences: Vec<(u32, String)>,
 }
@@ -78,13 +69,22 @@ struct Replay {
 #[test]
 fn recorded_calls_get_the_recorded_answers() {
     let mut replay = Replay::new();
-    for line in TRANSCRIPT.lines().skip(1) {
+    for (line, number) in TRANSCRIPT.lines().skip(1).zip(0..) {
         let recorded: Recorded = serde_json::from_str(line).unwrap();
+        assert_eq!(recorded.n, number, "every call of the recording is here, in its order");
         for action in &recorded.before {
             replay.act(action);
         }
-        replay.play(&recorded);
+        if LEFT_OUT.iter().any(|(numbers, _)| numbers.contains(&number)) {
+            // What is listed must still be wrong: a server that answers it is not listed any more.
+            let mut apart = Replay { differences: Vec::new(), ..replay.clone() };
+            apart.play(&recorded);
+            assert!(!apart.differences.is_empty(), "call {number} is answered by now");
+        } else {
+            replay.play(&recorded);
+        }
     }
+    assert_eq!(TRANSCRIPT.lines().count() - 1, EXCHANGES as usize);
     let allowed = |(n, text): &(u32, String)| {
         ALLOWED.iter().any(|(at, place, _)| at == n && text.starts_with(place))
     };
@@ -118,16 +118,20 @@ impl Replay {
             (&format!("{local}8%2Fslow2.qcow2"), escape(IMAGE_URL)),
         ];
         let names = names.into_iter().map(|(theirs, ours)| (theirs.to_owned(), ours)).collect();
-        Self { bench, names, differences: Vec::new() }
+        Self { bench, credentials: None, names, differences: Vec::new() }
     }
 
     /// What somebody did between two calls.
     fn act(&mut self, action: &str) {
-        let bench = &mut self.bench;
         let words: Vec<&str> = action.split(' ').collect();
+        if let ["as" | "with", who] = words[..] {
+            self.credentials = (words[0] == "with").then(|| format!("PVEAPIToken={who}"));
+        }
+        let bench = &mut self.bench;
         let number = |text: &str| text.parse().unwrap();
         let mut suffer = |trouble| bench.turn(|proxmox, turn| proxmox.suffer(turn, &trouble));
         match words[..] {
+            ["with", _] => {}
             ["as", "ci"] => bench.token = "root@pam!ci".to_owned(),
             ["as", "prov"] => bench.token = "prov@pve!t1".to_owned(),
             ["grant", "prov"] => {
@@ -189,6 +193,9 @@ impl Replay {
         let mut call = request(method, &self.ours(target), &self.ours(&recorded.form));
         if recorded.json {
             call.headers[1].1 = "application/json".to_owned();
+        }
+        if let Some(credentials) = &self.credentials {
+            call.headers[0].1.clone_from(credentials);
         }
         let reply = self.bench.raw(&call);
         let answer = body(&reply);

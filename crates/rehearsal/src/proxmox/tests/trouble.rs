@@ -168,3 +168,23 @@ fn a_revoked_token_and_a_lost_privilege_are_told_apart() {
     let failed = (401, "Authentication failed!".to_owned());
     assert_eq!(bench.status("GET", "/version", ""), failed);
 }
+
+#[test]
+fn a_token_goes_and_comes_back_and_guests_are_stopped_and_removed_by_hand() {
+    let mut bench = Bench::new();
+    bench.task("POST", "/nodes/pve1/qemu", "vmid=421&protection=1");
+    bench.task("POST", "/nodes/pve1/qemu/421/status/start", "");
+    bench.suffer(&ProxmoxTrouble::TokenRevoked);
+    let denied = (401, "Authentication failed!".to_owned());
+    assert_eq!(bench.status("GET", "/version", ""), denied);
+    assert_eq!(bench.proxmox.wrong(), ["Proxmox takes no token any more"]);
+    bench.suffer(&ProxmoxTrouble::TokenRestored);
+    assert_eq!(bench.status("GET", "/version", "").0, 200);
+    bench.suffer(&ProxmoxTrouble::Stopped { vmid: 421 });
+    assert!(matches!(bench.signals.last(), Some(Signal::VmStopped { vmid: 421 })));
+    assert_eq!(bench.get("/nodes/pve1/qemu/421/status/current")["status"], "stopped");
+    bench.suffer(&ProxmoxTrouble::Destroyed { vmid: 421 });
+    assert!(matches!(bench.signals.last(), Some(Signal::VmDestroyed { vmid: 421 })));
+    let left = bench.proxmox.inventory();
+    assert!(left.guests.is_empty() && left.volumes.is_empty(), "{left:?}");
+}

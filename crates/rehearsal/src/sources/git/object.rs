@@ -105,6 +105,13 @@ impl Objects {
     }
 
     /// All of them as a pack, commits first.
+    /// Those that others do not have.
+    pub(super) fn without(mut self, others: &Self) -> Self {
+        self.0.retain(|id, _| !others.0.contains_key(id));
+        self
+    }
+
+    /// All of them, as they go over the wire.
     pub(super) fn pack(&self) -> Vec<u8> {
         let mut pack = b"PACK\0\0\0\x02".to_vec();
         pack.extend_from_slice(&u32::try_from(self.0.len()).unwrap_or(u32::MAX).to_be_bytes());

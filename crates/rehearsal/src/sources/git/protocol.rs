@@ -69,13 +69,13 @@ impl Repository {
         };
         if asked.depth.is_some() {
             answer.extend_from_slice(line("shallow-info\n").as_bytes());
-            for commit in cut {
-                answer.extend_from_slice(line(&format!("shallow {commit}\n")).as_bytes());
+            for word in Self::boundary(&asked, &commits, &cut) {
+                answer.extend_from_slice(line(&format!("{word}\n")).as_bytes());
             }
             answer.extend_from_slice(b"0001");
         }
         answer.extend_from_slice(line("packfile\n").as_bytes());
-        banded(&self.pack(&commits), &mut answer);
+        banded(&self.pack(&asked, &commits), &mut answer);
         Some(answer)
     }
 
@@ -88,8 +88,8 @@ impl Repository {
         };
         let mut answer = Vec::new();
         if asked.depth.is_some() {
-            for commit in cut {
-                answer.extend_from_slice(line(&format!("shallow {commit}")).as_bytes());
+            for word in Self::boundary(&asked, &commits, &cut) {
+                answer.extend_from_slice(line(&word).as_bytes());
             }
             answer.extend_from_slice(b"0000");
         }
@@ -98,9 +98,9 @@ impl Repository {
         }
         answer.extend_from_slice(line("NAK\n").as_bytes());
         if asked.banded {
-            banded(&self.pack(&commits), &mut answer);
+            banded(&self.pack(&asked, &commits), &mut answer);
         } else {
-            answer.extend_from_slice(&self.pack(&commits));
+            answer.extend_from_slice(&self.pack(&asked, &commits));
         }
         Some(answer)
     }
@@ -141,9 +141,8 @@ impl Repository {
                     .ok_or_else(|| format!("upload-pack: not our ref {id}"))?;
                 depth += 1;
                 if asked.depth.is_some_and(|most| depth >= most) {
-                    if commit.parent.is_some() {
-                        cut.push(id.clone());
-                    }
+                    // A first commit is told too, though nothing is before it: so does Git.
+                    cut.push(id.clone());
                 } else {
                     next.clone_from(&commit.parent);
                 }
@@ -153,12 +152,37 @@ impl Repository {
         Ok((reached, cut))
     }
 
-    fn pack(&self, commits: &BTreeSet<String>) -> Vec<u8> {
-        let mut objects = Objects::default();
-        for commit in commits.iter().filter_map(|id| self.commits.get(id)) {
-            commit.put(&mut objects);
+    /// Where the past ends for who asks, and where it does not end any more.
+    fn boundary(asked: &Asked, reached: &BTreeSet<String>, cut: &[String]) -> Vec<String> {
+        let known = asked.shallow.iter().filter(|id| reached.contains(*id) && !cut.contains(id));
+        let fresh = cut.iter().filter(|id| !asked.shallow.contains(id));
+        let lines = fresh.map(|id| format!("shallow {id}"));
+        lines.chain(known.map(|id| format!("unshallow {id}"))).collect()
+    }
+
+    /// The commits that who asks has already: what he names, and what is before it unless his past ends there.
+    fn had(&self, asked: &Asked) -> BTreeSet<String> {
+        let mut had = BTreeSet::new();
+        for have in &asked.haves {
+            let mut next = Some(have);
+            while let Some((id, commit)) = next.and_then(|id| Some((id, self.commits.get(id)?))) {
+                had.insert(id.clone());
+                next = commit.parent.as_ref().filter(|_| !asked.shallow.contains(id));
+            }
         }
-        objects.pack()
+        had
+    }
+
+    /// The objects of some commits, without those that who asks has.
+    fn pack(&self, asked: &Asked, commits: &BTreeSet<String>) -> Vec<u8> {
+        let all = |commits: &BTreeSet<String>| {
+            let mut objects = Objects::default();
+            for commit in commits.iter().filter_map(|id| self.commits.get(id)) {
+                commit.put(&mut objects);
+            }
+            objects
+        };
+        all(commits).without(&all(&self.had(asked))).pack()
     }
 }
 
@@ -167,6 +191,8 @@ impl Repository {
 struct Asked {
     wants: Vec<String>,
     haves: Vec<String>,
+    /// Commits at which the past ends for who asks.
+    shallow: Vec<String>,
     depth: Option<u32>,
     done: bool,
     banded: bool,
@@ -184,6 +210,7 @@ impl Asked {
                     asked.wants.push(first.to_owned());
                 }
                 "have" => asked.haves.push(first.to_owned()),
+                "shallow" => asked.shallow.push(first.to_owned()),
                 "deepen" => asked.depth = first.parse().ok(),
                 "done" => asked.done = true,
                 _ => {}

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use tonic::{Code, Status};
 
+use crate::fidelity;
+
 /// The record: see the head of the file.
 const RECORD: &str = include_str!("../methods.txt");
 
@@ -108,6 +110,12 @@ impl Method {
         let code =
             codes.into_iter().find(|code| format!("{code:?}") == name.replace("OK", "Ok"))?;
         Some((code, words))
+    }
+
+    /// The method as the page about fidelity tells it.
+    pub(super) fn known(&self) -> fidelity::Method {
+        let recorded = [self.maintenance, self.configured].iter().flatten().count();
+        fidelity::Method { path: self.path, emulated: self.is_emulated(), recorded }
     }
 
     /// What a method that is not emulated says.

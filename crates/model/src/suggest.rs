@@ -1,10 +1,8 @@
 //! Finds the nearest right word for a wrong one.
 
 /// The candidate nearest to `word`, if one is near enough to be what was meant.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     if length > 64 {
         return None;
@@ -41,7 +39,8 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 /// Words in quotes for a sentence: "`a`, `b` or `c`".
-pub(crate) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|w| format!("`{w}`")).collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -1,0 +1,168 @@
+//! `castle rehearse scenario`: the castle's folklore, played in memory and held against what is told.
+
+mod check;
+mod shelf;
+mod stage;
+
+use std::path::Path;
+
+use castle_config::story::{self, Act, Complaint, Story};
+use castle_config::{EXAMPLE, Finding, Sources};
+
+use self::check::Check;
+use self::shelf::SHELF;
+use self::stage::{Play, Stage};
+use crate::args::{ScenarioArgs, Speed};
+use crate::exit::{Exit, Problem};
+use crate::output;
+use crate::project::{self, Which};
+use crate::rehearsal::runtime;
+use crate::settings::Settings;
+
+/// Plays a story, or lists them.
+pub(crate) fn run(args: &ScenarioArgs, settings: &Settings) -> Result<Exit, Problem> {
+    if args.list {
+        output::data(&shelf::list()?);
+        return Ok(Exit::Done);
+    }
+    if args.page {
+        output::data(&shelf::page()?);
+        return Ok(Exit::Done);
+    }
+    let named = args.story.as_deref().unwrap_or_default();
+    let sources = find(named, settings)?;
+    let story = shown(story::read(&sources), &sources, settings)?;
+    let play = Play {
+        speed: match args.speed {
+            Some(Speed::Times(times)) => Some(times),
+            Some(Speed::Max) | None => None,
+        },
+        seed: args.seed,
+    };
+    let castle = castle_of(&story, named, &sources, settings)?;
+    output::data(&opening(&story));
+    let checks = runtime()?.block_on(play_out(&story, &sources, castle, play, settings))?;
+    let missed = checks.iter().filter(|check| check.missed.is_some()).count();
+    output::data(&verdict(&checks));
+    Ok(if missed == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// The file of a story: a path, or the name of one on the shelf.
+fn find(named: &str, settings: &Settings) -> Result<Sources, Problem> {
+    if named.contains('/') || Path::new(named).extension().is_some() {
+        let text = project::read_named(Path::new(named), settings)?;
+        return Ok(Sources { file: named.to_owned(), text, ..Sources::default() });
+    }
+    shelf::sources(named).ok_or_else(|| {
+        let near = castle_model::suggest::nearest(named, SHELF.iter().map(|(name, _)| *name));
+        Problem::usage(format!("there is no story `{named}`")).hint(match near {
+            Some(near) => format!("did you mean `castle rehearse scenario {near}`?"),
+            None => "`castle rehearse scenario --list` tells which there are; a file of your own is named by its path, such as ./my.hcl".to_owned(),
+        })
+    })
+}
+
+/// The story; without one, what is wrong with its file is shown.
+fn shown(read: story::Read, sources: &Sources, settings: &Settings) -> Result<Story, Problem> {
+    read.story.ok_or_else(|| refuse(&read.findings, sources, settings))
+}
+
+fn refuse(findings: &[Finding], sources: &Sources, settings: &Settings) -> Problem {
+    let page = castle_config::render(findings, sources, settings.colour(), settings.width());
+    output::talk(&page);
+    Problem::usage(format!("the story {} is not right yet; nothing was played", sources.file))
+}
+
+/// The castle file that a story is about.
+fn castle_of(
+    story: &Story,
+    named: &str,
+    sources: &Sources,
+    settings: &Settings,
+) -> Result<Sources, Problem> {
+    let Some(file) = &story.castle else {
+        let text = EXAMPLE.as_bytes().to_vec();
+        return Ok(Sources { file: "example/castle.hcl".to_owned(), text, ..Sources::default() });
+    };
+    if shelf::sources(named).is_some() {
+        let complaint = Complaint {
+            code: "C1105",
+            title: "a built-in story has no castle file beside it".to_owned(),
+            range: file.range.clone(),
+            label: "only a story of your own has".to_owned(),
+            notes: Vec::new(),
+            help: None,
+        };
+        return Err(refuse(&story::complain(sources, [complaint]), sources, settings));
+    }
+    let folder = settings.directory.join(named);
+    let path = folder.parent().unwrap_or(&settings.directory).join(&file.text);
+    let which = Which::Own(path);
+    // Its mistakes are shown as `castle check` shows them.
+    project::spec(&which, crate::castle::Place::Rehearsal, false, settings)?;
+    let castle = project::load(&which, settings)?;
+    Ok(Sources { lock: None, ..castle })
+}
+
+/// Plays every act in turn. What is expected of each is told after it.
+async fn play_out(
+    story: &Story,
+    sources: &Sources,
+    castle: Sources,
+    play: Play,
+    settings: &Settings,
+) -> Result<Vec<Check>, Problem> {
+    let settings = unwatched(settings);
+    let refused = |complaints: Vec<Complaint>| {
+        refuse(&story::complain(sources, complaints), sources, &settings)
+    };
+    let mut stage = Stage::set(story, castle, play, &settings).map_err(refused)?;
+    let wrong = stage.judge(story);
+    if !wrong.is_empty() {
+        return Err(refused(wrong));
+    }
+    let mut checks = Vec::new();
+    for act in &story.acts {
+        let told = stage.act(act).await?;
+        let heading = match act {
+            Act::World(_) => "the datacenter itself",
+            Act::Run(_) | Act::Meanwhile(_) => "",
+        };
+        for line in lines(heading, &told) {
+            output::data(&line);
+        }
+        checks.extend(told);
+    }
+    Ok(checks)
+}
+
+/// The settings of commands whose words are compared: no colour, no broken lines, nobody to ask.
+fn unwatched(settings: &Settings) -> Settings {
+    let mut unwatched = settings.clone();
+    unwatched.environment.remove("COLUMNS");
+    Settings { stderr_is_terminal: false, stdin_is_terminal: false, ..unwatched }
+}
+
+fn opening(story: &Story) -> String {
+    format!("{}\n{}\n(from {})\n", story.title, story.told, story.from.join(", "))
+}
+
+fn lines(heading: &str, checks: &[Check]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    if !heading.is_empty() && !checks.is_empty() {
+        lines.push(format!("{heading}:"));
+    }
+    lines.extend(checks.iter().map(|check| match &check.missed {
+        None => format!("  ok      {}", check.what),
+        Some(seen) => format!("  NOT OK  {}: {seen}", check.what),
+    }));
+    lines
+}
+
+fn verdict(checks: &[Check]) -> String {
+    let missed = checks.iter().filter(|check| check.missed.is_some()).count();
+    match missed {
+        0 => format!("the story holds: {} expectations, all met", checks.len()),
+        _ => format!("the story does not hold: {missed} of {} expectations missed", checks.len()),
+    }
+}

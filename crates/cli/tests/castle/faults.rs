@@ -1,0 +1,144 @@
+//! What breaks by a rule: how it is given, how it is told, and that castle ends well or names the cause.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::thread;
+
+use serde_json::Value;
+
+use crate::context::{Context, Said, example};
+
+/// Everything that can be broken: its name and its example.
+fn all() -> Vec<(String, String)> {
+    let said = Context::new().run(&["rehearse", "--list-faults", "--json"]).ends(0);
+    let row = |line: &str| {
+        let kind: Value = serde_json::from_str(line).unwrap();
+        let who = kind["who"].as_array().unwrap();
+        let who = if who.len() > 1 { "wire" } else { who[0].as_str().unwrap() };
+        let text = |name: &str| kind[name].as_str().unwrap().to_owned();
+        (format!("{who}: {}", text("name")), text("example"))
+    };
+    said.out.lines().map(row).collect()
+}
+
+/// How a run ended, on one line; and whether the rule struck.
+fn told(said: &Said) -> (String, bool) {
+    let events: Vec<Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let is = |event: &Value, name: &str| event["event"] == name;
+    let struck = events.iter().any(|event| is(event, "fault"));
+    let failed = events.iter().filter(|event| is(event, "step-failed")).map(|event| {
+        let failure = &event["failure"];
+        assert_ne!(failure["class"], "bug", "{event:#}");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        format!("{} {}: {}", text(&event["step"]), text(&failure["class"]), text(&failure["why"]))
+    });
+    let failed: Vec<String> = failed.collect();
+    let how = match said.code {
+        0 => "done".to_owned(),
+        -1 => "killed".to_owned(),
+        code if failed.is_empty() => {
+            format!("exit {code}: {}", said.err.lines().take(2).collect::<Vec<_>>().join(" "))
+        }
+        _ => failed.join("; "),
+    };
+    (how, struck)
+}
+
+/// Every kind, broken once while the example castle is raised from nothing: it strikes, nothing hangs, nothing is a
+/// bug of ours, and either the castle stands or the cause is named.
+#[test]
+fn every_fault_ends_well_or_is_named() {
+    let queue = Mutex::new(all());
+    let ends = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                loop {
+                    let Some((name, rule)) = queue.lock().unwrap().pop() else { break };
+                    let context = Context::new();
+                    let words = ["up", "--json", "--speed", "max", "--fault", rule.as_str()];
+                    let (how, struck) = told(&context.run(&words));
+                    assert!(struck, "{rule} never struck: {how}");
+                    if how == "killed" {
+                        context.run(&["up", "--yes", "--speed", "max"]).ends(0);
+                    }
+                    ends.lock().unwrap().insert(name, how);
+                }
+            });
+        }
+    });
+    let ends = ends.into_inner().unwrap();
+    let mut page = String::new();
+    for (name, how) in ends.iter().filter(|(_, how)| *how != "done") {
+        let how: String = how.chars().take(160).collect();
+        writeln!(page, "{name}\n    {how}").unwrap();
+    }
+    assert!(ends.len() >= 24);
+    insta::assert_snapshot!(page, @r"");
+}
+
+#[test]
+fn a_fault_is_told_when_it_strikes_and_when_it_never_did() {
+    let context = Context::new();
+    let said = context.run(&[
+        "up",
+        "--speed",
+        "max",
+        "--fault",
+        "proxmox: drops after on POST /qemu the 2nd",
+        "--fault",
+        "talos worker-02: reboots on GET /never",
+    ]);
+    let said = said.ends(0);
+    let lines: Vec<&str> = said.err.lines().filter(|line| line.contains("fault: ")).collect();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(lines[0].starts_with("[ 0:"), "{lines:#?}");
+    assert!(lines[0].contains("proxmox drops the connection after it has done POST /"));
+    assert_eq!(lines[1], "fault: never struck: talos worker-02: reboots on GET /never");
+}
+
+#[test]
+fn rules_come_from_a_file_and_from_a_seed() {
+    let context = Context::new();
+    context.write("faults.txt", "# a bad day\n\nproxmox: answers 596 on GET /status once\n");
+    let said = context.run(&["plan", "--faults", "faults.txt"]);
+    assert!(!said.err.contains("can not be read"), "{}", said.err);
+    context.write("wrong.txt", "talos cp-2: dead\ngit: awya\n");
+    let wrong = context.run(&["up", "--faults", "wrong.txt"]).ends(2);
+    assert!(wrong.err.contains("did you mean `cp-02`?"), "{}", wrong.err);
+    assert!(wrong.err.contains("wrong.txt:2:6"), "{}", wrong.err);
+    let chaos = |seed: &str| {
+        let said = Context::new().run(&["plan", "--chaos", seed]);
+        let drawn = said.err.lines().filter(|line| line.starts_with("chaos "));
+        drawn.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!((1..=3).contains(&chaos("7").len()));
+    assert_eq!(chaos("7"), chaos("7"));
+    assert_ne!(chaos("7"), chaos("8"));
+}
+
+#[test]
+fn a_wrong_rule_or_a_real_castle_is_refused_before_anything_happens() {
+    let context = Context::new();
+    let said = context.run(&["up", "--fault", "talos cp-2: dead from 0:40"]).ends(2);
+    assert!(said.err.contains("      ^^^^ did you mean `cp-02`?"), "{}", said.err);
+    assert!(said.err.contains("--list-faults"), "{}", said.err);
+    assert!(!context.datacenter().exists() && !context.state().exists());
+    context.write("castle.hcl", &example("blue"));
+    for flag in [["--fault", "git: away"], ["--faults", "x"], ["--chaos", "1"]] {
+        let said = context.run(&["up", flag[0], flag[1]]).ends(2);
+        assert!(said.err.contains("castle rehearse"), "{}", said.err);
+    }
+}
+
+#[test]
+fn the_same_rules_give_the_same_run() {
+    let trace = || {
+        let rule = "kubernetes: answers 500 on PATCH * the 5th 3 times";
+        let said = Context::new().run(&["up", "--speed", "max", "--fault", rule]);
+        said.err.lines().find(|line| line.starts_with("rehearsal: ")).unwrap().to_owned()
+    };
+    assert_eq!(trace(), trace());
+}

@@ -1,0 +1,181 @@
+//! A living rehearsal that others look into and change, and somebody's own castle file in it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+
+use serde_json::Value;
+
+use crate::context::{Context, example};
+
+/// Starts `up` at a speed at which it lasts some seconds, and waits for an event.
+fn under_way(castle: &Context, sign: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut command = castle.command(&["up", "--json", "--speed", "60"]);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut reader = BufReader::new(process.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(sign) {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "it ended before `{sign}`");
+    }
+    (process, reader)
+}
+
+fn json(castle: &Context, words: &[&str]) -> Value {
+    serde_json::from_str(&castle.run(words).ends(0).out).unwrap()
+}
+
+#[test]
+fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
+    let castle = Context::new();
+    let (mut process, reader) = under_way(&castle, "qmstart");
+    let before = castle.inventory();
+    let told = json(&castle, &["rehearse", "poke", "--json", "proxmox", "700:", "foreign", "vm"]);
+    assert_eq!((&told["hosted"], &told["changed"]), (&true.into(), &true.into()), "{told}");
+    let after = castle.inventory();
+    assert!(castle.guests().contains(&700), "{after}");
+    assert!(after["at"].as_u64() > before["at"].as_u64(), "its time goes on");
+    let said = castle.run(&["rehearse", "inventory"]).ends(0);
+    assert!(said.out.contains("a run is going on in it"), "{}", said.out);
+    // A second run is refused, and told who is first and how to look and poke.
+    let said = castle.run(&["up"]).ends(3);
+    let holder = format!("process {} on ", process.id());
+    assert!(said.err.contains("`castle up` (") && said.err.contains(&holder), "{}", said.err);
+    assert!(said.err.contains("`castle rehearse poke`"), "{}", said.err);
+    // A control plane dies under the run, which waits for it; it is mended, and the run ends well.
+    let dead = ["rehearse", "poke", "talos cp-02: dead"];
+    let said = castle.run(&dead).ends(0);
+    assert!(
+        said.err.contains("talos cp-02 is dead") && said.err.contains("feels it"),
+        "{}",
+        said.err
+    );
+    let wrong = castle.inventory()["wrong"].to_string();
+    assert!(wrong.contains("cp-02 is dead"), "{wrong}");
+    castle.run(&["rehearse", "poke", "--mend", "talos cp-02: dead"]).ends(0);
+    let rest: Vec<String> = reader.lines().map(Result::unwrap).collect();
+    assert_eq!(process.wait().unwrap().code(), Some(0), "{rest:?}");
+    assert!(!castle.datacenter().join("desk").exists(), "the desk is closed");
+    assert_eq!(castle.inventory()["nodes"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let said = castle.run(&["rehearse", "poke", "proxmox worker-01: edited memory 4096"]).ends(0);
+    assert!(said.err.contains("`castle plan` shows"), "{}", said.err);
+    let said = castle.run(&["plan"]).ends(0);
+    assert!(said.out.contains("update   vm/worker-01"), "{}", said.out);
+    assert!(said.out.contains("memory is not 8192"), "{}", said.out);
+    castle.run(&["up", "--yes"]).ends(0);
+    let said = castle.run(&["plan"]).ends(0);
+    assert!(!said.out.contains("memory is not 8192"), "{}", said.out);
+    // A worker that somebody removed is made again; the others are left alone.
+    castle.run(&["rehearse", "poke", "proxmox worker-02: destroyed"]).ends(0);
+    assert_eq!(castle.guests().len(), 4);
+    castle.run(&["up", "--yes"]).ends(0);
+    assert_eq!(castle.guests().len(), 5);
+    // A token that is gone is named, and good again when it is back.
+    castle.run(&["rehearse", "poke", "proxmox: token revoked"]).ends(0);
+    let said = castle.run(&["up"]).ends(1);
+    assert!(said.err.contains("401"), "{}", said.err);
+    castle.run(&["rehearse", "poke", "--mend", "proxmox: token revoked"]).ends(0);
+    castle.run(&["up"]).ends(0);
+    let said = castle.run(&["rehearse", "inventory"]).ends(0);
+    assert!(said.out.contains("192.168.1.210 is held by cp-"), "{}", said.out);
+    assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
+}
+
+#[test]
+fn a_poke_that_can_not_be_is_told_so_and_does_nothing() {
+    let castle = Context::new();
+    let refused = |rule: &str, code| castle.run(&["rehearse", "poke", rule]).ends(code).err;
+    let said = refused("talos cp-02: daed", 2);
+    assert!(said.contains("^^^^") && said.contains("did you mean `dead`?"), "{said}");
+    let said = refused("talos cp-02: dead from 0:40", 2);
+    assert!(said.contains("a poke happens now"), "{said}");
+    let said = refused("proxmox: refuses", 2);
+    assert!(said.contains("strikes calls") && said.contains("--fault"), "{said}");
+    assert!(!castle.datacenter().exists(), "nothing was made for what can not be");
+    let said = refused("proxmox worker-01: stopped", 3);
+    assert!(said.contains("nothing changed by `proxmox worker-01: stopped`"), "{said}");
+    let listed = castle.run(&["rehearse", "poke", "--list"]).ends(0).out;
+    assert!(listed.contains("talos NODE: dead"), "{listed}");
+    castle.run(&["rehearse", "poke"]).ends(2);
+    // Damage is refused with its place, by those who look too.
+    let snapshot = castle.datacenter().join("world.json");
+    let mut bytes = std::fs::read(&snapshot).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&snapshot, &bytes).unwrap();
+    for words in
+        [&["rehearse", "inventory"][..], &["rehearse", "poke", "proxmox: node down"], &["up"]]
+    {
+        let said = castle.run(words).ends(3).err;
+        assert!(said.contains("world.json is damaged at line 2"), "{said}");
+        assert!(said.contains("`castle rehearse reset` throws it away"), "{said}");
+    }
+    assert_eq!(std::fs::read(&snapshot).unwrap(), bytes);
+}
+
+/// A castle file whose every source of secrets is out of reach: a file that is not there, variables that are not set,
+/// servers that nobody has.
+fn unreachable() -> Vec<(&'static str, String)> {
+    let sops = example("sops").replace("https://pve.lan:8006", "https://pve.invalid:8006");
+    let machines = example("machines").replace("https://", "https://nowhere.invalid.");
+    let infisical =
+        example("one-and-one").replace("https://eu.infisical.com", "https://vault.invalid");
+    vec![("sops", sops), ("machines", machines), ("infisical", infisical)]
+}
+
+#[test]
+fn an_own_castle_file_is_rehearsed_without_any_real_source() {
+    for (name, text) in unreachable() {
+        let castle = Context::new();
+        castle.write("my.hcl", &text);
+        castle.write("patches/sysctls.yaml", &patch());
+        // An identity that nobody may read, where castle would look for one.
+        castle.write(".config/sops/age/keys.txt", "not an identity");
+        let mine = |act: &[&str], code| {
+            castle.run(&[&["rehearse", "-f", "my.hcl"], act].concat()).ends(code)
+        };
+        mine(&["plan"], 0);
+        mine(&["up"], 0);
+        let said = mine(&["status"], 0);
+        assert!(!said.out.is_empty(), "{name}");
+        assert_eq!(mine(&["up"], 0).changes(), 0, "{name}: nothing is left to do");
+        let seen: Value = serde_json::from_str(&mine(&["inventory", "--json"], 0).out).unwrap();
+        let machine = seen["nodes"][0][0].as_str().unwrap().to_owned();
+        let told = mine(&["poke", &format!("talos {machine}: reboots")], 0);
+        assert!(told.err.contains("castle rehearse -f my.hcl plan"), "{name}: {}", told.err);
+        mine(&["up"], 0);
+        // Its state and its datacenter are apart from those of the real castle, and of the example.
+        let home = castle.folder().join("state/castle");
+        let held: Vec<String> = std::fs::read_dir(&home)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(held, ["rehearsal"], "{name}");
+        mine(&["down", "--yes"], 0);
+        let left: Value = serde_json::from_str(&mine(&["inventory", "--json"], 0).out).unwrap();
+        assert_eq!(left["nodes"], serde_json::json!([]), "{name}");
+    }
+}
+
+fn patch() -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path.join("../../examples/machines/patches/sysctls.yaml")).unwrap()
+}
+
+#[test]
+fn mistakes_in_an_own_castle_file_are_shown_as_by_check() {
+    let castle = Context::new();
+    castle.write("my.hcl", &example("blue").replace("memory", "memroy"));
+    let checked = castle.run(&["-f", "my.hcl", "check"]).ends(2);
+    assert!(checked.err.contains("memroy") || checked.out.contains("memroy"));
+    for act in ["up", "plan", "down", "status", "inventory"] {
+        let said = castle.run(&["rehearse", "-f", "my.hcl", act]).ends(2).err;
+        assert!(said.contains("did you mean") && said.contains("memory"), "{act}: {said}");
+    }
+    assert!(!castle.folder().join("state").exists(), "nothing was made");
+}

@@ -1,0 +1,22 @@
+# The token of the repository is another one.
+story "A repository that does not know us" {
+  told = "The token of the repository had been renewed, and only Flux found out: an hour after the castle had been called finished, nothing had been delivered."
+  from = ["D 17", "001_d31ab16b0c48f553.txt"]
+
+  meanwhile {
+    poke = ["git: token changed"]
+  }
+  run "up" {
+    exit  = 1
+    says  = ["the token may not read the repository"]
+    fails = ["gitops/repository: denied"]
+  }
+  world {
+    guests      = []
+    vault_lacks = ["TALOS_SECRETS_BUNDLE"]
+  }
+  run "down" {}
+  world {
+    nothing_left = true
+  }
+}

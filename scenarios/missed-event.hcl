@@ -1,0 +1,11 @@
+# Everything is ready, and one unit has not heard of it.
+story "A unit that missed its turn" {
+  told = "A unit waited for another that had been ready for ten minutes: the event that should have told it was lost, and it would not look again for an hour. A watchdog was written that prods whoever is asleep."
+  from = ["D 23", "000_d37cff72ac3af24f.txt"]
+
+  run "up" {
+    break  = ["flux bridge: deaf"]
+    says   = ["Kustomization flux-system/bridge", "Flux is asked to look again"]
+    fails  = []
+  }
+}

@@ -1,0 +1,13 @@
+# The vault is away for a moment.
+story "A vault that stumbles" {
+  told = "The hosted vault answered one call with a page of its proxy and the next with 429; both were taken for the last word."
+  from = ["D 16", "001_d31ab16b0c48f553.txt"]
+
+  run "up" {
+    break = ["infisical: page 502 for 0:20", "infisical: limits 0:07 twice"]
+    fails = []
+  }
+  world {
+    handover = true
+  }
+}
