@@ -14,7 +14,7 @@ pub(super) fn columns(kind: &str) -> impl Iterator<Item = &'static str> {
             "Name|Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime"
         }
         "Pod" => "Name|Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates",
-        "Deployment" => "Name|Ready|#Up-to-date|#Available|Age|+Containers|+Images|+Selector",
+        "Deployment" => "Name|Ready|Up-to-date|Available|Age|+Containers|+Images|+Selector",
         "DaemonSet" => {
             "Name|#Desired|#Current|#Ready|#Up-to-date|#Available|Node Selector|Age|+Containers|+Images|+Selector"
         }
@@ -33,7 +33,7 @@ pub(super) fn columns(kind: &str) -> impl Iterator<Item = &'static str> {
         "Namespace" => "Name|Status|Age",
         "ConfigMap" => "Name|Data|Age",
         "Secret" => "Name|Type|Data|Age",
-        "ServiceAccount" => "Name|Secrets|Age",
+        "ServiceAccount" => "Name|Age",
         "Lease" => "Name|Holder|Age",
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => "Name|#Webhooks|Age",
         _ => "Name|Created At",
@@ -89,7 +89,7 @@ pub(super) fn cells(kind: &str, object: &Value, clock: Clock) -> Vec<Value> {
             vec![name, (entries(&object["data"]) + entries(&object["binaryData"])).into(), age]
         }
         "Secret" => vec![name, object["type"].clone(), entries(&object["data"]).into(), age],
-        "ServiceAccount" => vec![name, entries(&object["secrets"]).into(), age],
+        "ServiceAccount" => vec![name, age],
         "Lease" => vec![name, text(&spec["holderIdentity"], "").into(), age],
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
             vec![name, entries(&object["webhooks"]).into(), age]
