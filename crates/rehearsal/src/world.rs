@@ -166,7 +166,9 @@ impl Datacenter {
             *self.mutations.entry(server.to_owned()).or_default() += 1;
         }
         let dawns = matches!(input, Input::Open { dawn: Some(_), .. });
-        let concerns = Concerns { machines, cluster: dawns || self.kubernetes.place() != place };
+        // What somebody breaks may change how the cluster is without a new version of any object.
+        let told = dawns || matches!(input, Input::Trouble(_));
+        let concerns = Concerns { machines, cluster: told || self.kubernetes.place() != place };
         Output { answer: answer.into(), changed, counted, concerns }
     }
 

@@ -36,7 +36,7 @@ story "A machine dies" {
     break   = ["talos cp-02: dead from 0:40"]
     exit    = 1
     says    = ["cp-02", "hint"]
-    fails   = ["platform/vm-cp-02: conflict"]
+    fails   = ["platform/vm/cp-02: conflict"]
     within  = "10m"
   }
   meanwhile {
@@ -128,7 +128,7 @@ extra = 1
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not such a failure
       |
       = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
-      = help: did you mean "platform/vm-cp-02: conflict"?
+      = help: did you mean "platform/vm/cp-02: conflict"?
 
     error[C1104]: a failure is expected as LAYER/STEP: CLASS
      --> my.hcl:8:44
@@ -137,7 +137,7 @@ extra = 1
       |                                            ^^^^^^^^^^ not such a failure
       |
       = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
-      = help: write it like "platform/vm-cp-02: conflict"
+      = help: write it like "platform/vm/cp-02: conflict"
 
     error[C0201]: `says` takes a list of texts
      --> my.hcl:9:13
