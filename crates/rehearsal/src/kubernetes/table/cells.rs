@@ -186,7 +186,7 @@ fn life(pod: &Value) -> (String, usize, u64, Option<&str>) {
     if reason == "Completed" && runs {
         let conditions = &status["conditions"];
         let is = list(conditions).any(|c| c["type"] == "Ready" && c["status"] == "True");
-        reason = if is { "Running" } else { "NotReady" }.to_owned();
+        if is { "Running" } else { "NotReady" }.clone_into(&mut reason);
     }
     (ended(pod, reason), ready, restarts, last)
 }
