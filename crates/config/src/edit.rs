@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use hcl_edit::Span as _;
-use hcl_edit::structure::{Block, Body};
+use hcl_edit::structure::{Block, BlockLabel, Body};
 
 /// One value to set, in every block of a keyword and label inside of `castle`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Setting<'a> {
 
 impl Setting<'_> {
     fn means(&self, block: &Block) -> bool {
-        let label = block.labels.first().map(|label| label.as_str());
+        let label = block.labels.first().map(BlockLabel::as_str);
         block.has_ident(self.block) && (self.label.is_none() || self.label == label)
     }
 }
@@ -60,17 +60,17 @@ pub fn edited(text: &str, settings: &[Setting<'_>]) -> Option<String> {
     Some(edited)
 }
 
-/// What must change in one block; none if its place is not known.
-fn change(block: &Block, setting: &Setting<'_>) -> Option<Option<(Range<usize>, String)>> {
+/// What must change in one block, if anything; none if its place is not known.
+fn change(block: &Block, setting: &Setting<'_>) -> Option<Vec<(Range<usize>, String)>> {
     let there = block.body.get_attribute(setting.key);
     Some(match (there, &setting.value) {
-        (Some(attribute), Some(value)) => Some((attribute.value.span()?, value.clone())),
-        (Some(attribute), None) => Some((attribute.span()?, String::new())),
+        (Some(attribute), Some(value)) => vec![(attribute.value.span()?, value.clone())],
+        (Some(attribute), None) => vec![(attribute.span()?, String::new())],
         (None, Some(value)) => {
             let top = first(&block.body)?;
-            Some((top..top, format!("{} = {value}\n    ", setting.key)))
+            vec![(top..top, format!("{} = {value}\n    ", setting.key))]
         }
-        (None, None) => None,
+        (None, None) => Vec::new(),
     })
 }
 

@@ -46,7 +46,9 @@ pub(crate) fn run(
         let pace = Pace { now: state::wall_clock(), speed: args.speed };
         let host = rehearsal.served(&served, pace)?;
         check_ports(&place, &served, args)?;
-        let front = Front::open(&host).await.map_err(|error| not_served(&error, args))?;
+        let front = Front::open_moved(&host, Some(place.network()))
+            .await
+            .map_err(|error| not_served(&error, args))?;
         let fingerprint = host.proxmox_fingerprint().map_err(|e| rehearsal.unusable(&e))?;
         let (text, served) =
             place.castle_file(&sources, &rehearsal.castle.spec, Some(&fingerprint))?;

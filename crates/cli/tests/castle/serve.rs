@@ -128,6 +128,14 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     assert!(castle.guests().is_empty());
     // And a rehearsal goes on in it, in its own way.
     castle.run(&["rehearse", "up"]).ends(0);
+    // What stands at addresses of its own is served at those on loopback.
+    let served = Served::start(&castle, Ipv4Addr::new(127, 0, 40, 41));
+    for (last, port) in [(210, 6443), (211, 50_000), (215, 50_000)] {
+        let place = (Ipv4Addr::new(127, 0, 41, last), port);
+        assert!(TcpStream::connect(place).is_ok(), "nobody listens at {place:?}");
+    }
+    assert_eq!(served.end(Signal::TERM).0, Some(0));
+    castle.run(&["rehearse", "status"]).ends(0);
     castle.run(&["rehearse", "reset", "--yes"]).ends(0);
     assert!(!castle.datacenter().exists());
 }

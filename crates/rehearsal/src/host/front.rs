@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use castle_model::Subnet;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -54,6 +55,34 @@ pub enum FrontError {
     },
 }
 
+/// A network of the datacenter, and where it is on loopback: machines with addresses of their own are reached there too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// The network inside.
+    pub from: Subnet,
+    /// The first address of its place on loopback.
+    pub to: Ipv4Addr,
+}
+
+impl Moved {
+    /// Where an address of the network is on loopback.
+    #[must_use]
+    pub fn outside(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
+        self.from.contains(address).then(|| shifted(address, self.from.network(), self.to))
+    }
+
+    /// Which address of the network an address on loopback stands for.
+    fn inside(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
+        let inside = shifted(address, self.to, self.from.network());
+        self.from.contains(inside).then_some(inside)
+    }
+}
+
+fn shifted(address: Ipv4Addr, from: Ipv4Addr, to: Ipv4Addr) -> Ipv4Addr {
+    let part = u32::from(address).wrapping_sub(u32::from(from));
+    Ipv4Addr::from(u32::from(to).wrapping_add(part))
+}
+
 /// The sockets of a live datacenter. Dropping it closes them.
 pub struct Front {
     open: Arc<Open>,
@@ -67,6 +96,7 @@ struct Open {
     refused: Mutex<Option<FrontError>>,
     changed: Notify,
     closing: Arc<Notify>,
+    moved: Option<Moved>,
     /// How many connections are open.
     connections: Arc<AtomicUsize>,
 }
@@ -78,12 +108,25 @@ impl Front {
     /// # Errors
     /// If an endpoint's address is not a loopback one, or cannot be bound.
     pub async fn open(host: &Host) -> Result<Self, FrontError> {
+        Self::open_moved(host, None).await
+    }
+
+    /// The same, with a network whose machines are put on loopback too; their certificates carry those addresses besides
+    /// their own.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_moved(host: &Host, moved: Option<Moved>) -> Result<Self, FrontError> {
+        if let Some(moved) = moved {
+            host.shared.certificates.also(moved);
+        }
         let shared = host.shared.clone();
         let socket = |host: &str, port| Some(SocketAddrV4::new(host.parse().ok()?, port));
         let endpoints = host.endpoints.iter();
         let endpoints: Vec<SocketAddrV4> =
             endpoints.filter_map(|endpoint| socket(&endpoint.host, endpoint.port)).collect();
-        let mut front = Self { open: Arc::default(), tasks: JoinSet::new() };
+        let open = Arc::new(Open { moved, ..Open::default() });
+        let mut front = Self { open, tasks: JoinSet::new() };
         for socket in &endpoints {
             front.open.bind(&shared, *socket).await?;
         }
@@ -165,7 +208,11 @@ impl Open {
         let wanted: BTreeSet<SocketAddrV4> = shared
             .read(|world| world.talos.sockets())
             .into_iter()
-            .filter(|socket| socket.ip().is_loopback())
+            .filter_map(|socket| {
+                let moved = self.moved.and_then(|moved| moved.outside(*socket.ip()));
+                let address = moved.unwrap_or(*socket.ip());
+                address.is_loopback().then(|| SocketAddrV4::new(address, socket.port()))
+            })
             .chain(endpoints.iter().copied())
             .collect();
         let bound: BTreeSet<SocketAddrV4> = self.sockets().keys().copied().collect();
@@ -210,9 +257,12 @@ impl Open {
         if self.connections.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
             return;
         }
-        let Found::Target(target) = find(shared, &socket.ip().to_string(), socket.port()) else {
-            return;
+        let at = |address: Ipv4Addr| match find(shared, &address.to_string(), socket.port()) {
+            Found::Target(target) => Some(target),
+            _ => None,
         };
+        let inside = || at(self.moved.and_then(|moved| moved.inside(*socket.ip()))?);
+        let Some(target) = at(*socket.ip()).or_else(inside) else { return };
         // Small frames go back and forth; waiting for more of them only costs time.
         drop(stream.set_nodelay(true));
         let closing = self.closing.clone().notified_owned();

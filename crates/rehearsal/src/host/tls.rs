@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use castle_model::Secret;
@@ -25,6 +26,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTi
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use super::front::Moved;
 use super::serve::Target;
 use super::supply::VirtualTime;
 use crate::birth::dice_for;
@@ -82,6 +84,8 @@ pub(super) struct Certificates {
     issuer_pem: String,
     issuer: Issuer<'static, KeyPair>,
     made: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
+    /// Where machines are on loopback besides.
+    also: OnceLock<Moved>,
 }
 
 /// A certificate chain and its key.
@@ -99,11 +103,16 @@ impl Certificates {
         let signed = wanted.self_signed(&key).map_err(wrong)?;
         let (root, issuer_pem) = (signed.der().clone(), signed.pem());
         let issuer = Issuer::new(wanted, key);
-        Ok(Self { seed, root, issuer_pem, issuer, made: Mutex::default() })
+        Ok(Self { seed, root, issuer_pem, issuer, made: Mutex::default(), also: OnceLock::new() })
     }
 
     pub(super) fn root(&self) -> CertificateDer<'static> {
         self.root.clone()
+    }
+
+    /// Machines of a network are reached at other addresses too, from now on.
+    pub(super) fn also(&self, moved: Moved) {
+        self.also.get_or_init(|| moved);
     }
 
     pub(super) fn root_pem(&self) -> String {
@@ -200,7 +209,10 @@ impl Certificates {
         for dns in &identity.names {
             sans.push(SanType::DnsName(dns.as_str().try_into().map_err(wrong)?));
         }
-        sans.extend(identity.addresses.iter().map(|address| SanType::IpAddress((*address).into())));
+        let moved = |address: &Ipv4Addr| self.also.get().and_then(|also| also.outside(*address));
+        let own = identity.addresses.iter();
+        let addresses = own.clone().copied().chain(own.filter_map(moved));
+        sans.extend(addresses.map(|address| SanType::IpAddress(address.into())));
         let mut wanted = params(&identity.common_name, sans, self.seed);
         if identity.clock_off != 0 {
             // Like a real machine's: from now on, by its own clock.

@@ -6,6 +6,7 @@ use castle_config::{Setting, Sources};
 use castle_model::Spec;
 use castle_model::address::Subnet;
 use castle_model::spec::{Role, SourceSpec};
+use castle_rehearsal::host::front::Moved;
 use castle_rehearsal::sources::manifest::invented;
 use sha2::{Digest, Sha256};
 
@@ -61,10 +62,14 @@ impl Place {
         Ok(Self { at, from, to })
     }
 
-    /// Where an address of the castle file goes.
-    pub(super) fn moved(&self, address: Ipv4Addr) -> Ipv4Addr {
-        let part = u32::from(address).wrapping_sub(u32::from(self.from.network()));
-        Ipv4Addr::from(u32::from(self.to).wrapping_add(part))
+    /// Where an address of the castle file goes; one outside of its network stays.
+    fn moved(&self, address: Ipv4Addr) -> Ipv4Addr {
+        self.network().outside(address).unwrap_or(address)
+    }
+
+    /// The network of the machines, and where it goes: a castle that was raised in it before is served there too.
+    pub(super) fn network(&self) -> Moved {
+        Moved { from: self.from, to: self.to }
     }
 
     /// The castle file for whoever builds in the served datacenter, and what it says.

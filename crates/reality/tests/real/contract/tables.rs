@@ -55,24 +55,6 @@ async fn make(api: &Api, path: &str, body: &Value) {
     api.raw.post(path, body).await.unwrap().must_succeed();
 }
 
-/// A workload with no copies, which looks the same wherever nothing is scheduled.
-fn workload(kind: &str, spec: &Value) -> Value {
-    let mut object = json!({
-        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "web", "image": "example.org/web:1"}]},
-            },
-        },
-    });
-    for (key, value) in spec.as_object().into_iter().flatten() {
-        object["spec"][key] = value.clone();
-    }
-    object
-}
-
 async fn tables(api: &Api) {
     make(api, &api.core("configmaps"), &config_map("settings", &json!({"a": "1", "b": "2"}))).await;
     let named = "configmaps?fieldSelector=metadata.name=settings";
@@ -92,10 +74,6 @@ async fn tables(api: &Api) {
     service["spec"]["ports"][0]["name"] = "http".into();
     make(api, &api.core("services"), &service).await;
     ask(api, "service", &api.core("services/web")).await;
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone"},
-        "spec": {"schedulerName": "nobody", "containers": [{"name": "a", "image": "example.org/a:1"}, {"name": "b", "image": "example.org/b:1"}]},
-    });
     make(
         api,
         &api.core("serviceaccounts"),
@@ -103,31 +81,6 @@ async fn tables(api: &Api) {
     )
     .await;
     ask(api, "service account", &api.core("serviceaccounts/own")).await;
-    api.until(&api.core("serviceaccounts/default"), |_| true).await;
-    make(api, &api.core("pods"), &pod).await;
-    ask(api, "pod", &api.core("pods/alone")).await;
-    make(
-        api,
-        &api.group("apps/v1", "deployments"),
-        &workload("Deployment", &json!({"replicas": 0})),
-    )
-    .await;
-    let watched = |object: &Value| !object["status"]["observedGeneration"].is_null();
-    api.until(&api.group("apps/v1", "deployments/web"), watched).await;
-    ask(api, "deployment", &api.group("apps/v1", "deployments/web")).await;
-    let sets = json!({"replicas": 0, "serviceName": "web"});
-    make(api, &api.group("apps/v1", "statefulsets"), &workload("StatefulSet", &sets)).await;
-    ask(api, "stateful set", &api.group("apps/v1", "statefulsets/web")).await;
-    let mut everywhere = workload("DaemonSet", &Value::Null);
-    everywhere["spec"]["template"]["spec"]["nodeSelector"] = json!({"nowhere": "true"});
-    make(api, &api.group("apps/v1", "daemonsets"), &everywhere).await;
-    ask(api, "daemon set", &api.group("apps/v1", "daemonsets/web")).await;
-    let claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
-        "spec": {"storageClassName": "none-such", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    });
-    make(api, &api.core("persistentvolumeclaims"), &claim).await;
-    ask(api, "claim", &api.core("persistentvolumeclaims/data")).await;
     ask(api, "namespace", &format!("/api/v1/namespaces/{}", api.space)).await;
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::host::front::{Front, FrontError};
+use crate::host::front::{Front, FrontError, Moved};
 use crate::testing::loopback;
 
 /// Dials for real.
@@ -121,6 +121,22 @@ async fn fifty_watch(spec: &Spec, bundle: &Bundle, world: &World) {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn machines_with_addresses_of_their_own_are_reached_on_loopback_too() {
+    let mut spec = loopback(76, 1, 0);
+    let moved = Moved { from: "10.9.8.0/24".parse().unwrap(), to: Ipv4Addr::new(127, 0, 76, 0) };
+    spec.network.subnet = moved.from;
+    spec.nodes[0].address = Ipv4Addr::new(10, 9, 8, 11);
+    let (host, world) = live(&spec);
+    let front = Front::open_moved(&host, Some(moved)).await.unwrap();
+    let outside = Ipv4Addr::new(127, 0, 76, 11);
+    within(front.until(SocketAddrV4::new(outside, 50_000), true)).await;
+    let blank = Talos::maintenance(&world, outside).await.unwrap();
+    assert_eq!(blank.version().await.unwrap(), "v1.13.9");
+    assert!(front.sockets().iter().all(|socket| socket.ip().is_loopback()));
+    front.stop().await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ pub(super) fn columns(kind: &str) -> impl Iterator<Item = &'static str> {
             "Name|Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime"
         }
         "Pod" => "Name|Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates",
-        "Deployment" => "Name|Ready|#Up-to-date|#Available|Age|+Containers|+Images|+Selector",
+        "Deployment" => "Name|Ready|Up-to-date|Available|Age|+Containers|+Images|+Selector",
         "DaemonSet" => {
             "Name|#Desired|#Current|#Ready|#Up-to-date|#Available|Node Selector|Age|+Containers|+Images|+Selector"
         }
@@ -33,7 +33,7 @@ pub(super) fn columns(kind: &str) -> impl Iterator<Item = &'static str> {
         "Namespace" => "Name|Status|Age",
         "ConfigMap" => "Name|Data|Age",
         "Secret" => "Name|Type|Data|Age",
-        "ServiceAccount" => "Name|Secrets|Age",
+        "ServiceAccount" => "Name|Age",
         "Lease" => "Name|Holder|Age",
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => "Name|#Webhooks|Age",
         _ => "Name|Created At",
@@ -89,7 +89,7 @@ pub(super) fn cells(kind: &str, object: &Value, clock: Clock) -> Vec<Value> {
             vec![name, (entries(&object["data"]) + entries(&object["binaryData"])).into(), age]
         }
         "Secret" => vec![name, object["type"].clone(), entries(&object["data"]).into(), age],
-        "ServiceAccount" => vec![name, entries(&object["secrets"]).into(), age],
+        "ServiceAccount" => vec![name, age],
         "Lease" => vec![name, text(&spec["holderIdentity"], "").into(), age],
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
             vec![name, entries(&object["webhooks"]).into(), age]
@@ -186,7 +186,7 @@ fn life(pod: &Value) -> (String, usize, u64, Option<&str>) {
     if reason == "Completed" && runs {
         let conditions = &status["conditions"];
         let is = list(conditions).any(|c| c["type"] == "Ready" && c["status"] == "True");
-        reason = if is { "Running" } else { "NotReady" }.to_owned();
+        if is { "Running" } else { "NotReady" }.clone_into(&mut reason);
     }
     (ended(pod, reason), ready, restarts, last)
 }

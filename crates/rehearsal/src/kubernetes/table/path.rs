@@ -71,7 +71,7 @@ fn chosen<'v>(inner: &str, value: &'v Value) -> Vec<&'v Value> {
     let holds = |entry: &&Value| {
         first(path, entry).is_some_and(|found| match found {
             Value::String(text) => text == unquoted(wanted),
-            other => other.to_string() == unquoted(wanted),
+            other => serde_json::from_str::<Value>(unquoted(wanted)).is_ok_and(|w| w == *other),
         })
     };
     entries().filter(holds).collect()
