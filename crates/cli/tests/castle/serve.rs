@@ -131,7 +131,7 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     assert!(!served.sheet.to_string().contains(&secret), "the sheet shows a secret");
 
     let second = castle.run(&["rehearse", "serve", "--at", &place(42).to_string()]).ends(3);
-    let holder = format!("in use by process {}", served.process.id());
+    let holder = format!("in use by `castle rehearse serve` (process {} ", served.process.id());
     assert!(second.err.contains(&holder), "{}", second.err);
 
     let (code, told) = served.end(Signal::INT);
