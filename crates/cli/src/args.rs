@@ -135,6 +135,7 @@ pub(crate) struct Pace {
 
 /// What breaks in the rehearsal.
 #[derive(Debug, Clone, Default, Args)]
+#[expect(clippy::struct_field_names, reason = "the fields are named as the flags are")]
 pub(crate) struct Faults {
     /// Something that breaks in the rehearsal, such as 'talos cp-02: dead from 0:40'; `castle rehearse --list-faults` explains all
     #[arg(long, value_name = "RULE")]

@@ -26,9 +26,11 @@ impl Served {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        if line.is_empty() {
-            panic!("not served: {:?}", Said::of(&process.wait_with_output().unwrap()).err);
-        }
+        assert!(
+            !line.is_empty(),
+            "not served: {:?}",
+            Said::of(&process.wait_with_output().unwrap()).err
+        );
         Self { sheet: serde_json::from_str(&line).unwrap(), process, at }
     }
 
@@ -62,6 +64,27 @@ impl Served {
     }
 }
 
+/// A test that fails must not leave its servers behind: they hold addresses that the next run wants.
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// The address of the servers of one run of a test: runs at the same time, in other work trees too, have others. The
+/// machines are then in the network whose third part is the last of this one.
+fn place(last: u8) -> Ipv4Addr {
+    let run = u8::try_from(std::process::id() % 100).unwrap();
+    Ipv4Addr::new(127, 100 + run, 40, last)
+}
+
+/// A machine of the castle whose servers are at `place(41)`.
+fn machine(last: u8) -> Ipv4Addr {
+    let [first, second, ..] = place(41).octets();
+    Ipv4Addr::new(first, second, 41, last)
+}
+
 /// The addresses that a process listens at, as the system knows them.
 fn listeners(process: &Child) -> Vec<(String, u16)> {
     let files = std::fs::read_dir(format!("/proc/{}/fd", process.id())).unwrap();
@@ -86,7 +109,7 @@ fn listeners(process: &Child) -> Vec<(String, u16)> {
 #[test]
 fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     let castle = Context::new();
-    let served = Served::start(&castle, Ipv4Addr::new(127, 0, 40, 41));
+    let served = Served::start(&castle, place(41));
     let up = served.run(&castle, &["up"]).ends(0);
     assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);
     assert_eq!(castle.guests(), [421, 422, 423, 431, 432], "others may look meanwhile");
@@ -99,7 +122,7 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     );
 
     let kubeconfig = served.text("kubeconfig");
-    assert!(kubeconfig.contains("server: https://127.0.41.210:6443"), "{kubeconfig}");
+    assert!(kubeconfig.contains(&format!("server: https://{}:6443", machine(210))), "{kubeconfig}");
     let modes = std::fs::read_dir(served.file("")).unwrap().map(|entry| {
         let entry = entry.unwrap();
         (entry.file_name(), entry.metadata().unwrap().permissions().mode() & 0o077)
@@ -109,9 +132,8 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     let secret = served.text("proxmox-token");
     assert!(!served.sheet.to_string().contains(&secret), "the sheet shows a secret");
 
-    let second = castle.run(&["rehearse", "serve", "--at", "127.0.40.42"]).ends(3);
-    let holder =
-        format!("in use by `castle rehearse serve` (process {} since", served.process.id());
+    let second = castle.run(&["rehearse", "serve", "--at", &place(42).to_string()]).ends(3);
+    let holder = format!("in use by `castle rehearse serve` (process {} ", served.process.id());
     assert!(second.err.contains(&holder), "{}", second.err);
 
     let (code, told) = served.end(Signal::INT);
@@ -120,7 +142,7 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     assert!(told.contains("the sockets are closed and the datacenter is saved"), "{told}");
 
     // The world is kept: served again, the castle stands in it.
-    let served = Served::start(&castle, Ipv4Addr::new(127, 0, 40, 41));
+    let served = Served::start(&castle, place(41));
     let again = served.run(&castle, &["up"]).ends(0);
     assert!(again.out.contains("nothing changed"), "{}", again.out);
     served.run(&castle, &["down", "--yes"]).ends(0);
@@ -129,10 +151,10 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     // And a rehearsal goes on in it, in its own way.
     castle.run(&["rehearse", "up"]).ends(0);
     // What stands at addresses of its own is served at those on loopback.
-    let served = Served::start(&castle, Ipv4Addr::new(127, 0, 40, 41));
+    let served = Served::start(&castle, place(41));
     for (last, port) in [(210, 6443), (211, 50_000), (215, 50_000)] {
-        let place = (Ipv4Addr::new(127, 0, 41, last), port);
-        assert!(TcpStream::connect(place).is_ok(), "nobody listens at {place:?}");
+        let socket = (machine(last), port);
+        assert!(TcpStream::connect(socket).is_ok(), "nobody listens at {socket:?}");
     }
     assert_eq!(served.end(Signal::TERM).0, Some(0));
     castle.run(&["rehearse", "status"]).ends(0);
@@ -143,15 +165,16 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
 #[test]
 fn a_port_that_somebody_has_and_an_address_of_others_are_refused() {
     let castle = Context::new();
-    let mine = TcpListener::bind((Ipv4Addr::new(127, 0, 50, 61), 8443)).unwrap();
-    let said = castle.run(&["rehearse", "serve", "--at", "127.0.50.61"]).ends(1);
+    let mine = TcpListener::bind((place(61), 8443)).unwrap();
+    let said = castle.run(&["rehearse", "serve", "--at", &place(61).to_string()]).ends(1);
     drop(mine);
     let told = format!(
-        "cannot listen at 127.0.50.61:8443: it is in use by process {} (",
+        "cannot listen at {}:8443: it is in use by process {} (",
+        place(61),
         std::process::id()
     );
     assert!(said.err.contains(&told), "{}", said.err);
-    assert!(said.err.contains("--at 127.0.50.62"), "{}", said.err);
+    assert!(said.err.contains(&format!("--at {}", place(62))), "{}", said.err);
     for address in ["0.0.0.0", "192.168.1.4", "10.0.0.1"] {
         let said = castle.run(&["rehearse", "serve", "--at", address]).ends(2);
         assert!(said.err.contains("is not a loopback address"), "{}", said.err);

@@ -55,7 +55,7 @@ struct Reader<'a> {
 /// A word of a rule with what it means.
 type Understood = (String, Value);
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     fn wrong(&self, word: &Word, message: impl Into<String>) -> RuleError {
         RuleError::new(self.rule, word.span.clone(), message)
     }

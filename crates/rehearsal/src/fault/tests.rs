@@ -94,6 +94,7 @@ fn times_are_written_as_the_screen_shows_them() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one snapshot of every mistake")]
 fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     insta::assert_snapshot!(wrong("talos cp-2: dead from 0:40"), @r"
     the castle file has no node called `cp-2`

@@ -303,7 +303,7 @@ async fn read(
 fn response(shared: Arc<Shared>, mut reply: HttpReply) -> Result<Response<Body>, io::Error> {
     let body = match reply.body {
         HttpBody::Whole(bytes) => Body::from(bytes),
-        HttpBody::Watch(cursor) => Body::new(watch(shared, cursor)),
+        HttpBody::Watch(cursor) => Body::new(watch(shared, *cursor)),
         HttpBody::Broken { sent, promised } => {
             reply.headers.push(("content-length".to_owned(), promised.to_string()));
             Body::new(broken_off(shared, sent))

@@ -84,7 +84,7 @@ impl Kubernetes {
                 self.in_time(turn, lasts, Work::WatchEnds);
             }
             let mut reply = HttpReply::json(200, &Value::Null);
-            reply.body = HttpBody::Watch(cursor);
+            reply.body = HttpBody::Watch(Box::new(cursor));
             return Ok(reply);
         }
         let (version, mut objects) = self.page(&prefix, query)?;

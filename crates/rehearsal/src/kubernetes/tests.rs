@@ -442,7 +442,7 @@ fn watches_go_on_from_their_place() {
             "/api/v1/namespaces/default/configmaps?watch=true&allowWatchBookmarks=true&resourceVersion={from}"
         );
         match rig.raw("GET", &path, "", &Value::Null).body {
-            HttpBody::Watch(cursor) => cursor,
+            HttpBody::Watch(cursor) => *cursor,
             _ => panic!("no watch"),
         }
     };

@@ -101,7 +101,7 @@ pub enum HttpBody {
     Whole(Bytes),
     /// A Kubernetes watch: lines are read from the cluster by [`crate::kubernetes::Kubernetes::watch_lines`]
     /// from this place on, whenever the world has changed, until the client goes.
-    Watch(crate::kubernetes::WatchCursor),
+    Watch(Box<crate::kubernetes::WatchCursor>),
     /// Some of what is promised, then the connection is cut.
     Broken {
         /// What comes.

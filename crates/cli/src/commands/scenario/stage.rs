@@ -325,9 +325,10 @@ impl<'a> Stage<'a> {
                 // The rule stands in quotes; with escapes in it, its places are not those of the file.
                 let plain = rule.range.len() == rule.text.len() + 2;
                 let start = rule.range.start + 1;
-                let range = match plain {
-                    true => start + error.span.start..start + error.span.end,
-                    false => rule.range.clone(),
+                let range = if plain {
+                    start + error.span.start..start + error.span.end
+                } else {
+                    rule.range.clone()
                 };
                 let meant = error.nearest.as_ref().map(|near| format!("did you mean `{near}`?"));
                 complaints.push(Complaint {

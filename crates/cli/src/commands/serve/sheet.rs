@@ -27,6 +27,11 @@ const PROXMOX_TOKEN: &str = "proxmox-token";
 const INFISICAL_LOGIN: &str = "infisical-login.json";
 const GIT_CREDENTIALS: &str = "git-credentials";
 
+fn make_folder(path: &Path) -> Result<(), Problem> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|e| not_written(path, &e))
+}
+
 /// The folder that the files are in.
 pub(super) struct Folder(PathBuf);
 
@@ -34,13 +39,8 @@ impl Folder {
     /// Makes it, for its owner alone.
     pub(super) fn make(datacenter: &Path) -> Result<Self, Problem> {
         let folder = Self(datacenter.join(FOLDER));
-        folder.make_inner(&folder.0)?;
+        make_folder(&folder.0)?;
         Ok(folder)
-    }
-
-    fn make_inner(&self, path: &Path) -> Result<(), Problem> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|e| not_written(path, &e))
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -51,7 +51,7 @@ impl Folder {
     pub(super) fn write(&self, name: &str, content: &[u8]) -> Result<(), Problem> {
         let path = self.path(name);
         if let Some(parent) = path.parent() {
-            self.make_inner(parent)?;
+            make_folder(parent)?;
         }
         let fresh = path.with_extension("new");
         let write = || -> io::Result<()> {

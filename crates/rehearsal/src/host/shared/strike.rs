@@ -217,7 +217,7 @@ impl Shared {
             end();
         }
         self.killed.notify_waiters();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// A future that ends when a rule has killed the program.

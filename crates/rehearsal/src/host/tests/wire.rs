@@ -15,7 +15,7 @@ use crate::host::serve::{self, Patience};
 const PATIENCE: Patience = Patience {
     handshake: Duration::from_secs(10),
     head: Duration::from_secs(30),
-    body: Duration::from_secs(60),
+    body: Duration::from_mins(1),
 };
 
 /// A connection from outside to a server, before a word is said.
