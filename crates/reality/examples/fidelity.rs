@@ -91,7 +91,7 @@ fn of_proxmox(page: &mut String) {
     clients(page, "Proxmox");
     different(page);
     for (numbers, why) in proxmox::LEFT_OUT {
-        let named = range(*numbers.start(), *numbers.end());
+        let named = range(numbers.start(), numbers.end());
         say(page, &format!("- recorded {named} not answered as recorded: {why}"));
     }
     for (number, place, why) in proxmox::ALLOWED {
@@ -149,7 +149,7 @@ fn of_infisical(page: &mut String) {
     clients(page, "Infisical");
     different(page);
     for (numbers, why) in infisical::LEFT_OUT {
-        say(page, &format!("- recorded {}: {why}", range(*numbers.start(), *numbers.end())));
+        say(page, &format!("- recorded {}: {why}", range(numbers.start(), numbers.end())));
     }
 }
 
@@ -307,6 +307,6 @@ fn clients(page: &mut String, server: &str) {
     }
 }
 
-fn range<T: std::fmt::Display + PartialEq>(first: T, last: T) -> String {
+fn range<T: std::fmt::Display + PartialEq>(first: &T, last: &T) -> String {
     if first == last { format!("call {first}") } else { format!("calls {first} to {last}") }
 }

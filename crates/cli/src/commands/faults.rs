@@ -51,7 +51,7 @@ fn page() -> String {
 fn part(page: &mut String, title: &str, kinds: &[&Kind]) {
     write!(page, "\n{title}\n").ok();
     for kind in kinds {
-        write!(page, "  {}\n      {}\n      {}\n", kind.form(), kind.about, kind.example).ok();
+        write!(page, "  {}\n    {}\n    {}\n", kind.form(), kind.about, kind.example).ok();
     }
 }
 

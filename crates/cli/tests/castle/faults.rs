@@ -1,7 +1,6 @@
 //! What breaks by a rule: how it is given, how it is told, and that castle ends well or names the cause.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Mutex;
 use std::thread;
 
@@ -22,26 +21,57 @@ fn all() -> Vec<(String, String)> {
     said.out.lines().map(row).collect()
 }
 
-/// How a run ended, on one line; and whether the rule struck.
+/// The faults that no run can mend: where castle stops, and a word of what it says. Every other one ends well.
+const NAMED: &[(&str, &str, &str)] = &[
+    ("proxmox: full", "platform/preflight conflict", "local-lvm"),
+    ("proxmox: task hangs", "platform/vm/cp-02 transient", "create VM 422"),
+    ("proxmox: task fails", "platform/vm/cp-01 invalid", "the task failed"),
+    ("proxmox: overtaken", "platform/vm/cp-02 conflict", "it is not ours"),
+    ("proxmox: token revoked", "platform/vm/cp-01 denied", "Authentication failed!"),
+    ("proxmox: privilege lost", "denied", "VM.PowerMgmt"),
+    ("proxmox: stopped", "storage/longhorn transient", "is available on 1 of 2 nodes"),
+    ("proxmox: destroyed", "storage/longhorn transient", "is available on 1 of 2 nodes"),
+    ("proxmox: lost disk", "platform/preflight conflict", "421"),
+    ("talos: dead", "platform/bootstrap transient", "cannot be said of cp-02"),
+    ("talos: wrong address", "platform/boot/worker-01 transient", "nothing answers at the address"),
+    ("talos: stale etcd", "platform/bootstrap transient", "an old disk"),
+    ("talos: usurped", "platform/etcd conflict", "the brain is split"),
+    ("talos: pulls refused", "platform/nodes transient", "429 Too Many Requests"),
+    ("talos: unwritable", "platform/config/worker-01 transient", "still in maintenance mode"),
+    ("talos: etcd removed", "transient", "192.168.1.213:6443: Connection refused"),
+    ("network: stolen", "platform/preflight conflict", "192.168.1.214"),
+    ("kubernetes: empty secrets", "engine/store invalid", "without a value"),
+    ("flux: suspended", "gitops/source transient", "is suspended"),
+    ("infisical: expired", "denied", "expired client secret"),
+    ("infisical: revoked", "denied", "Invalid credentials"),
+    ("infisical: read only", "secrets/escrow denied", "not allowed to create"),
+    ("infisical: confined", "secrets/read gone", "missing: AWS_ACCESS_KEY_ID"),
+    ("git: broken", "gitops/convergence transient", "MalformedYAMLError"),
+    ("git: branch gone", "gitops/repository gone", "is empty"),
+    ("git: token changed", "gitops/repository denied", "the token may not read"),
+    ("downloads: missing", "platform/manifests gone", "404: Not Found"),
+    ("downloads: tampered", "platform/manifests invalid", "metallb-native.yaml"),
+    ("downloads: elsewhere", "platform/manifests invalid", "example.com"),
+    ("castle: clock behind", "platform/keys conflict", "by the clock here it is not valid yet"),
+    ("castle: killed before", "killed", ""),
+    ("castle: killed after", "killed", ""),
+];
+
+/// How a run ended, in words; and whether the rule struck.
 fn told(said: &Said) -> (String, bool) {
     let events: Vec<Value> =
         said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let is = |event: &Value, name: &str| event["event"] == name;
     let struck = events.iter().any(|event| is(event, "fault"));
     let failed = events.iter().filter(|event| is(event, "step-failed")).map(|event| {
-        let failure = &event["failure"];
-        assert_ne!(failure["class"], "bug", "{event:#}");
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        format!("{} {}: {}", text(&event["step"]), text(&failure["class"]), text(&failure["why"]))
+        let (step, failure) = (event["step"].as_str().unwrap(), &event["failure"]);
+        format!("{step} {}: {failure}", failure["class"].as_str().unwrap())
     });
     let failed: Vec<String> = failed.collect();
     let how = match said.code {
         0 => "done".to_owned(),
         -1 => "killed".to_owned(),
-        code if failed.is_empty() => {
-            format!("exit {code}: {}", said.err.lines().take(2).collect::<Vec<_>>().join(" "))
-        }
-        _ => failed.join("; "),
+        code => format!("exit {code} {}", failed.join("; ")),
     };
     (how, struck)
 }
@@ -56,11 +86,12 @@ fn every_fault_ends_well_or_is_named() {
         for _ in 0..3 {
             scope.spawn(|| {
                 loop {
-                    let Some((name, rule)) = queue.lock().unwrap().pop() else { break };
+                    let next = queue.lock().unwrap().pop();
+                    let Some((name, rule)) = next else { break };
                     let context = Context::new();
                     let words = ["up", "--json", "--speed", "max", "--fault", rule.as_str()];
                     let (how, struck) = told(&context.run(&words));
-                    assert!(struck, "{rule} never struck: {how}");
+                    let how = if struck { how } else { format!("`{rule}` never struck: {how}") };
                     if how == "killed" {
                         context.run(&["up", "--yes", "--speed", "max"]).ends(0);
                     }
@@ -70,13 +101,18 @@ fn every_fault_ends_well_or_is_named() {
         }
     });
     let ends = ends.into_inner().unwrap();
-    let mut page = String::new();
-    for (name, how) in ends.iter().filter(|(_, how)| *how != "done") {
-        let how: String = how.chars().take(160).collect();
-        writeln!(page, "{name}\n    {how}").unwrap();
+    let mut wrong = Vec::new();
+    for (name, how) in &ends {
+        let good = match NAMED.iter().find(|(named, ..)| named == name) {
+            None => how == "done",
+            Some((_, place, words)) => how.contains(place) && how.contains(words),
+        };
+        if !good || how.contains(" bug: ") {
+            wrong.push(format!("{name}: {how}"));
+        }
     }
-    assert!(ends.len() >= 24);
-    insta::assert_snapshot!(page, @r"");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(NAMED.iter().all(|(name, ..)| ends.contains_key(*name)) && ends.len() >= 24);
 }
 
 #[test]

@@ -23,6 +23,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::dial::pause;
 use super::shared::{CallDoor, Shared, WatchMark};
 use super::strike::{self, Cut};
+use super::tls::Certificates;
 use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
@@ -141,7 +142,7 @@ async fn serve(
     let (_, session) = tls.get_ref();
     let known = |chain: &[CertificateDer<'_>]| match (&target, &identity) {
         (Target::Machine { listen: Listen::KubeApi { .. }, .. }, Some(identity)) => {
-            shared.certificates.believes(identity, chain, shared.time)
+            Certificates::believes(identity, chain, shared.time)
         }
         _ => true,
     };

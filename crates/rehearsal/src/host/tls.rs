@@ -159,7 +159,6 @@ impl Certificates {
 
     /// Whether a certificate that a client of an API server showed is one of its authority, and of this time.
     pub(super) fn believes(
-        &self,
         identity: &ServerIdentity,
         chain: &[CertificateDer<'_>],
         time: VirtualTime,

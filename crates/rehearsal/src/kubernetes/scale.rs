@@ -59,9 +59,8 @@ impl Kubernetes {
             );
             return Err(No::new(422, "Invalid", text));
         }
-        let mut inner = call.clone();
-        inner.method = "PATCH".to_owned();
-        inner.body = json!({"spec": {"replicas": replicas}}).to_string().into_bytes();
+        let body = json!({"spec": {"replicas": replicas}}).to_string().into_bytes();
+        let mut inner = HttpCall { method: "PATCH".to_owned(), body, ..call.clone() };
         inner.headers.retain(|(name, _)| name != "content-type");
         inner.headers.push(("content-type".into(), "application/merge-patch+json".into()));
         let write = Write {

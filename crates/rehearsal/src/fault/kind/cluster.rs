@@ -124,7 +124,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: None,
         arguments: &[OBJECT[0], Slot::needed("JSON", Shape::Text)],
         about: "Somebody edits an object: a merge patch in JSON, in quotes.",
-        example: "kubernetes: patched node/worker-01 {\"spec\":{\"unschedulable\":true}} during flux",
+        example: "kubernetes: patched node/worker-01 {\"spec\":{\"taints\":[]}} during flux",
         says: "has {0} edited by hand",
         make: Make::Change(|given| {
             one(K::Patched(named(given), given.text(1).unwrap_or_default()))
@@ -135,7 +135,7 @@ pub(super) const KINDS: &[Kind] = &[
         who: &[Who::Flux],
         object: Some(Slot::optional("UNIT", Shape::Text)),
         arguments: &[],
-        about: "Somebody suspends a Kustomization; without a name all of them, and their source.",
+        about: "Somebody suspends a Kustomization; without a name all, and their source.",
         example: "flux: suspended during flux",
         says: "is suspended",
         make: Make::Passing(|given| suspended(given, true), |given| suspended(given, false)),

@@ -159,7 +159,7 @@ pub(super) const KINDS: &[Kind] = &[
         who: WHO,
         object: MACHINE,
         arguments: &[],
-        about: "A machine's data disk is not seen any more, from the kubelet's next start on.",
+        about: "A machine's data disk is gone, from the kubelet's next start on.",
         example: "talos worker-01: data disk gone",
         says: "has lost its data disk",
         make: Make::Passing(
@@ -182,7 +182,7 @@ pub(super) const KINDS: &[Kind] = &[
         who: WHO,
         object: MACHINE,
         arguments: &[Slot::needed("ADDRESS", Shape::Address)],
-        about: "The discovery service still tells of an earlier self, which was at this address.",
+        about: "The discovery service still tells of an earlier self at this address.",
         example: "talos worker-01: ghost 192.168.1.99",
         says: "has a ghost at {0}",
         make: Make::Change(|given| one(T::Ghost(given.machine(), given.argument_address(0)))),

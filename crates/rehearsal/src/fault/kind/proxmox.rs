@@ -53,7 +53,7 @@ pub(super) const KINDS: &[Kind] = &[
         who: WHO,
         object: STORAGE,
         arguments: &[],
-        about: "Somebody holds a storage's lock: who makes a disk there runs into a time-out.",
+        about: "Somebody holds a storage's lock: making a disk there runs into a time-out.",
         example: "proxmox local-lvm: locked for 0:40",
         says: "is locked by somebody else",
         make: Make::Passing(
