@@ -130,7 +130,7 @@ fn list() -> String {
 
 /// The example of a kind, without its time.
 fn now(kind: &Kind) -> &'static str {
-    let words = [" from ", " until ", " for ", " during ", " once", " twice", " the "];
+    let words = [" on ", " from ", " until ", " for ", " during ", " once", " twice", " the "];
     let time = words.iter().filter_map(|word| kind.example.find(word)).min();
     &kind.example[..time.unwrap_or(kind.example.len())]
 }
