@@ -28,7 +28,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("proxmox: task fails", "platform/vm/cp-01 invalid", "the task failed"),
     ("proxmox: overtaken", "platform/vm/cp-02 conflict", "it is not ours"),
     ("proxmox: token revoked", "platform/vm/cp-01 denied", "Authentication failed!"),
-    ("proxmox: privilege lost", "denied", "VM.PowerMgmt"),
+    ("proxmox: privilege lost", "platform/preflight conflict", "VM.PowerMgmt"),
     ("proxmox: stopped", "storage/longhorn transient", "is available on 1 of 2 nodes"),
     ("proxmox: destroyed", "storage/longhorn transient", "is available on 1 of 2 nodes"),
     ("proxmox: lost disk", "platform/preflight conflict", "421"),
