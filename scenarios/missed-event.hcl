@@ -4,8 +4,8 @@ story "A unit that missed its turn" {
   from = ["D 23", "000_d37cff72ac3af24f.txt"]
 
   run "up" {
-    break  = ["flux bridge: deaf"]
-    says   = ["Kustomization flux-system/bridge", "Flux is asked to look again"]
+    break  = ["flux apps-static: deaf"]
+    says   = ["Kustomization flux-system/apps-static", "Flux is asked to look again"]
     fails  = []
   }
 }
