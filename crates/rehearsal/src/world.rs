@@ -172,6 +172,40 @@ impl Datacenter {
         Output { answer: answer.into(), changed, counted, concerns }
     }
 
+    /// Lets the first due effect happen.
+    fn fire(
+        &mut self,
+        at: u64,
+        due: &mut Vec<(u64, Effect)>,
+        signals: &mut Vec<Signal>,
+    ) -> (Applied, bool, bool, bool) {
+        let outside = Outside { infisical: &self.infisical, sources: &self.sources };
+        let paralysed = self.kubernetes.cluster().is_some_and(|id| !self.talos.quorum(id));
+        let mut turn = Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
+        match self.queue.pop() {
+            None => (Applied::Done, false, false, false),
+            Some((_, Effect::Proxmox(effect))) => {
+                self.proxmox.fire(&mut turn, effect);
+                (Applied::Fired("proxmox"), true, false, false)
+            }
+            Some((_, Effect::Talos(effect))) => {
+                self.talos.fire(&mut turn, effect);
+                (Applied::Fired("talos"), true, false, true)
+            }
+            Some((_, Effect::Kubernetes(effect))) if paralysed => {
+                // No controller can write: it tries again, unless its cluster is a past one.
+                if self.kubernetes.owns(&effect) {
+                    turn.after(Process::ControllerAgain.usual(), effect);
+                }
+                (Applied::Fired("kubernetes"), true, false, false)
+            }
+            Some((_, Effect::Kubernetes(effect))) => {
+                self.kubernetes.fire(&mut turn, effect, &outside);
+                (Applied::Fired("kubernetes"), true, false, false)
+            }
+        }
+    }
+
     fn apply(
         &mut self,
         at: u64,
@@ -179,32 +213,15 @@ impl Datacenter {
         due: &mut Vec<(u64, Effect)>,
         signals: &mut Vec<Signal>,
     ) -> (Applied, bool, bool, bool) {
+        if matches!(input, Input::Fire) {
+            return self.fire(at, due, signals);
+        }
         let outside = Outside { infisical: &self.infisical, sources: &self.sources };
         let paralysed = self.kubernetes.cluster().is_some_and(|id| !self.talos.quorum(id));
         let mut turn = Turn { now: at, dice: &mut self.dice, due, signals, draws: &mut self.draws };
         match input {
-            Input::Fire => match self.queue.pop() {
-                None => (Applied::Done, false, false, false),
-                Some((_, Effect::Proxmox(effect))) => {
-                    self.proxmox.fire(&mut turn, effect);
-                    (Applied::Fired("proxmox"), true, false, false)
-                }
-                Some((_, Effect::Talos(effect))) => {
-                    self.talos.fire(&mut turn, effect);
-                    (Applied::Fired("talos"), true, false, true)
-                }
-                Some((_, Effect::Kubernetes(effect))) if paralysed => {
-                    // No controller can write: it tries again, unless its cluster is a past one.
-                    if self.kubernetes.owns(&effect) {
-                        turn.after(Process::ControllerAgain.usual(), effect);
-                    }
-                    (Applied::Fired("kubernetes"), true, false, false)
-                }
-                Some((_, Effect::Kubernetes(effect))) => {
-                    self.kubernetes.fire(&mut turn, effect, &outside);
-                    (Applied::Fired("kubernetes"), true, false, false)
-                }
-            },
+            // It was carried out above.
+            Input::Fire => (Applied::Done, false, false, false),
             Input::Http { server, call } => {
                 let met = (self.proxmox.troubles_met(), self.sources.troubles_met());
                 let (reply, counts) = match server {

@@ -69,7 +69,7 @@ fn a_story_is_read_in_its_order() {
     let rule = &first.rules[0];
     assert_eq!(&GOOD[rule.range.clone()], "\"talos cp-02: dead from 0:40\"");
     assert_eq!(first.exit, 1);
-    assert_eq!(first.fails, Some(vec![("platform/vm-cp-02".to_owned(), Class::Conflict)]));
+    assert_eq!(first.fails, Some(vec![("platform/vm/cp-02".to_owned(), Class::Conflict)]));
     assert_eq!(first.within, Some(Duration::from_mins(10)));
     assert!(first.yes);
     assert!(then.forget);
@@ -128,7 +128,7 @@ extra = 1
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not such a failure
       |
       = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
-      = help: did you mean "platform/vm/cp-02: conflict"?
+      = help: did you mean "platform/vm-cp-02: conflict"?
 
     error[C1104]: a failure is expected as LAYER/STEP: CLASS
      --> my.hcl:8:44

@@ -94,7 +94,6 @@ fn times_are_written_as_the_screen_shows_them() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one snapshot of every mistake")]
 fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     insta::assert_snapshot!(wrong("talos cp-2: dead from 0:40"), @r"
     the castle file has no node called `cp-2`
@@ -150,6 +149,10 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
       |
       = help: `until` is a time of the run, `for` a length
     ");
+}
+
+#[test]
+fn what_a_rule_lacks_or_has_too_much_is_told() {
     insta::assert_snapshot!(wrong("proxmox: task hangs"), @r"
     TASK is missing
      --> --fault:1:20
