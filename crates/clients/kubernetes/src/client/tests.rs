@@ -89,7 +89,7 @@ async fn an_apply_is_under_our_name_and_refusals_have_their_class() {
     );
     assert_eq!(
         asked(&script)[1],
-        "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=false&dryRun=All"
+        "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=false&dryRun=All&fieldValidation=Ignore"
     );
 }
 
@@ -112,9 +112,9 @@ async fn only_a_persons_edit_is_taken_over() {
     assert_eq!(
         asked(&script)[1..],
         [
-            "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=false",
+            "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=false&fieldValidation=Ignore",
             "GET /api/v1/namespaces/a/pods/x",
-            "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=true",
+            "PATCH /api/v1/namespaces/a/pods/x?fieldManager=castle&force=true&fieldValidation=Ignore",
         ]
     );
     let (client, script) = scripted(&[discovery(), held("kustomize-controller")]);
