@@ -13,6 +13,7 @@ use crate::trace::Trace;
 /// Folds events and shows them as they come.
 pub(crate) struct Face {
     json: bool,
+    hushed: bool,
     style: Style,
     progress: Progress,
     trace: Trace,
@@ -29,6 +30,7 @@ impl Face {
     pub(crate) fn new(json: bool, settings: &Settings, decls: &[StepDecl]) -> Self {
         Self {
             json,
+            hushed: false,
             style: style(settings),
             progress: Progress::new(decls),
             trace: Trace::default(),
@@ -41,6 +43,9 @@ impl Face {
         self.progress.apply(event);
         self.trace.hear(event);
         self.keep.hear(event);
+        if self.hushed {
+            return;
+        }
         if self.json {
             if let Ok(line) = serde_json::to_string(event) {
                 output::data(&line);
@@ -53,6 +58,11 @@ impl Face {
     /// The trace of the run so far, with that of the requests.
     pub(crate) fn trace(&self, requests: &str) -> String {
         self.trace.seal(requests)
+    }
+
+    /// Shows no event from here on, if so.
+    pub(crate) fn hush(&mut self, hushed: bool) {
+        self.hushed = hushed;
     }
 
     /// The plan is carried out: what was told and will be told is kept as the events of this run.

@@ -89,15 +89,25 @@ impl Session<'_> {
         journals: &mut Journals,
     ) -> Result<Ended, Problem> {
         let _hangup = survive_hangup()?;
+        // Where nobody is asked, or a first half has run already, a signal is heard from the first look on.
+        let early = !matches!(consent, Consent::Ask) || journals.open_rebirth().is_some();
+        let heard = early.then(Signals::listen).transpose()?;
         let mut work = self.work(journals)?;
-        let plan = self.plan(direction, &mut work).await?;
+        let plan = match heard {
+            None => self.plan(direction, &mut work).await?,
+            Some(mut signals) => tokio::select! {
+                biased;
+                () = signals.any() => return Err(interrupted()),
+                plan = self.plan(direction, &mut work) => plan?,
+            },
+        };
         self.consent(&plan, consent)?;
         let mut signals = Signals::listen()?;
         let stop = Stop::default();
         tokio::select! {
             biased;
             ended = self.carry_out(direction, &plan, work, &stop) => ended,
-            () = signals.pass_on(&stop) => Err(Problem::new(Exit::Interrupted, "interrupted")),
+            () = signals.pass_on(&stop) => Err(interrupted()),
         }
     }
 
@@ -109,6 +119,8 @@ impl Session<'_> {
         journals: &mut Journals,
     ) -> Result<BTreeSet<StepId>, Problem> {
         let mut work = self.work(journals)?;
+        // In JSON there are the events of runs, and this is none.
+        work.face.hush(self.json);
         let plan = self.plan(direction, &mut work).await?;
         self.consent(&plan, consent)?;
         Ok(plan.destructive().map(|step| step.decl.id.clone()).collect())
@@ -279,15 +291,7 @@ impl Session<'_> {
             return Ok(());
         }
         if let Consent::Agreed(agreed) = consent {
-            let more = destructive.iter().find(|step| !agreed.contains(&step.decl.id));
-            return more.map_or(Ok(()), |step| {
-                Err(Problem::refused(format!(
-                    "nothing was done: the world has changed since you agreed, and it would {} {}",
-                    step.word(),
-                    step.decl.title
-                ))
-                .hint("run the same command again, and look at what it shows"))
-            });
+            return beyond(plan, agreed).map_or(Ok(()), Err);
         }
         let name = &self.castle.spec.name;
         output::say(&format!(
@@ -431,6 +435,22 @@ fn surveyed(look: &Look) -> Option<(String, String)> {
     Some((word.to_owned(), evidence))
 }
 
+/// Refuses what a plan would destroy beyond what was agreed to.
+fn beyond(plan: &Plan, agreed: &BTreeSet<StepId>) -> Option<Problem> {
+    let step = plan.destructive().find(|step| !agreed.contains(&step.decl.id))?;
+    let what = format!(
+        "nothing was done: the world has changed since you agreed, and it would {} {}",
+        step.word(),
+        step.decl.title
+    );
+    let hint = "run the same command again, and look at what it shows";
+    Some(Problem::refused(what).hint(hint))
+}
+
+fn interrupted() -> Problem {
+    Problem::new(Exit::Interrupted, "interrupted before anything was done")
+}
+
 /// What went wrong, in a few words.
 fn why(report: &Report, left: &[(StepId, String)]) -> Option<String> {
     if let Some((step, failure)) = report.failures.iter().next() {
@@ -453,6 +473,19 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn nothing_is_destroyed_beyond_what_was_agreed_to() {
+        let ids = ["image", "vm"].map(|kind| StepId::new("platform", kind));
+        let decls = ids.clone().map(|id| castle_model::StepDecl::new(id, "a thing", "vm").undo());
+        let there = |id: &StepId| (id.clone(), Look::Leftover(Some("it is there".to_owned())));
+        let survey: Survey = ids.iter().map(there).collect();
+        let plan = castle_plan::down(&"blue".parse().unwrap(), &decls, &survey).unwrap();
+        assert!(beyond(&plan, &ids.clone().into()).is_none());
+        let refused = beyond(&plan, &[ids[0].clone()].into()).unwrap();
+        assert_eq!(refused.exit, Exit::Refused);
+        assert!(refused.what.contains("would remove a thing"), "{}", refused.what);
+    }
 
     #[test]
     fn the_exit_code_tells_the_truth() {

@@ -21,8 +21,10 @@ pub(crate) async fn carry_on(
     journals: &mut Journals,
 ) -> Result<Exit, Problem> {
     check_readable(session, journals)?;
-    // The first way down has somebody's agreement; those that follow belong to what was agreed to.
-    let mut agreed = Some(begin(session, certify, consent, journals).await?);
+    // The first way down has somebody's agreement of its own; those that follow belong to what was agreed to at the beginning.
+    let agreed = begin(session, certify, consent, journals).await?;
+    let mut agreed =
+        due(journals).filter(|(direction, _)| *direction == Direction::Down).map(|_| agreed);
     while let Some((direction, rebirth)) = due(journals) {
         tell(session, &heading(&rebirth, direction));
         let consent = match direction {
