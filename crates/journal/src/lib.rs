@@ -31,7 +31,7 @@ pub use disk::Disk;
 pub use entry::{Entry, Head, SCHEMA};
 pub use error::{Corruption, StateError, Torn};
 pub use journals::{Journals, Start};
-pub use memory::MemoryDisk;
+pub use memory::{DiskFault, MemoryDisk};
 pub use record::Record;
 pub use records::{INCARNATION_LAYER, Records, RunRecord};
 pub use root::{Holder, Peek, StateRoot};
