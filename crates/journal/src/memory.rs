@@ -11,7 +11,7 @@ use crate::error::StateError;
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<Platter>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Platter {
     files: BTreeMap<String, Content>,
     /// Bytes that still fit; none for no limit.
@@ -32,6 +32,18 @@ impl MemoryDisk {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Another disk with the same on it, which goes its own way from here.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.platter().clone())))
+    }
+
+    /// The names of all files.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.platter().files.keys().cloned().collect()
     }
 
     /// Sets how many more bytes fit; a write that does not fit writes what does and fails.
