@@ -40,7 +40,7 @@ pub use events::{EventFile, EventReader, RUNS_KEPT, Runs, number};
 pub use history::History;
 pub use holder::{Holder, Presence};
 pub use journals::{Journals, Start};
-pub use memory::MemoryDisk;
+pub use memory::{DiskFault, MemoryDisk};
 pub use rebirth::{Cycle, Rebirth, RebirthEnd, RebirthRecord};
 pub use record::Record;
 pub use records::{INCARNATION_LAYER, Records, RunRecord};
