@@ -10,7 +10,7 @@ use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepDecl, StepId, UndoKind};
+use castle_model::{Event, EventKind, PastRun, Plan, RunId, StepDecl, StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
 use castle_wire::World;
@@ -186,7 +186,10 @@ impl Session<'_> {
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
+        let records = work.journals.records();
+        let killed = self.runs.and_then(|runs| kept::killed(runs, records, work.graph.decls()));
         work.journals.start_run(self.now(), start).map_err(|e| state_problem(&e))?;
+        self.remember(killed);
         self.make_room(&work);
         work.face.keep(self.runs, &work.run);
         self.settings.begun(&work.run);
@@ -222,7 +225,8 @@ impl Session<'_> {
             self.tell(&mut work, EventKind::Leftover { step: step.clone(), what: what.clone() });
         }
         let exit = exit_of(&report, &left);
-        self.remember(direction, exit, &work);
+        let (name, decls) = (&self.castle.spec.name, work.graph.decls());
+        self.remember(kept::past(name, direction, decls, work.face.progress(), exit));
         self.close(direction, plan, &report, &work.face);
         Ok(Ended { exit, run: work.run, why: why(&report, &left) })
     }
@@ -235,12 +239,10 @@ impl Session<'_> {
         }
     }
 
-    /// Adds what the run took to the history.
-    fn remember(&self, direction: Direction, exit: Exit, work: &Work<'_>) {
-        let name = &self.castle.spec.name;
-        let (decls, progress) = (work.graph.decls(), work.face.progress());
+    /// Adds what a run took to the history.
+    fn remember(&self, past: Option<PastRun>) {
         if let Some(runs) = self.runs
-            && let Some(past) = kept::past(name, direction, decls, progress, exit)
+            && let Some(past) = past
             && let Err(error) = runs.remember(&past)
         {
             kept::tell("what this run took can not be remembered", &error);

@@ -25,7 +25,7 @@ pub(crate) fn holder(castle: &Castle, settings: &Settings, command: &str) -> Hol
 pub(crate) fn hold(
     castle: &Castle,
     settings: &Settings,
-    act: &Act,
+    act: Act,
     patience: Option<Patience>,
 ) -> Result<StateRoot, Problem> {
     other_world(castle)?;

@@ -98,12 +98,12 @@ fn for_real(
     if act.raises() {
         lock::judge(&castle, everywhere.json)?;
     }
-    let mut root = state::hold(&castle, settings, &act, args.wait)?;
+    let mut root = state::hold(&castle, settings, act, args.wait)?;
     let runs = root.runs().map_err(|e| state_problem(&e))?;
     let went = real::runtime()?.block_on(async {
         let (json, rehearsal, runs) = (everywhere.json, None, Some(&runs));
         let castle = &castle;
-        let session = Session { settings, castle, world, heard, access, rehearsal, json, runs };
+        let session = Session { settings, castle, world, access, rehearsal, json, heard, runs };
         perform(act, &session, args, &mut root).await
     })?;
     Ok((went, castle.command))
@@ -130,7 +130,7 @@ fn rehearsed(
         lock::judge(&rehearsal.castle, json)?;
     }
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
-    let mut root = state::hold(&rehearsal.castle, settings, &act, args.wait)?;
+    let mut root = state::hold(&rehearsal.castle, settings, act, args.wait)?;
     let runs = root.runs().map_err(|e| state_problem(&e))?;
     let went = rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open(act.word(), args.wait)?;
