@@ -488,6 +488,16 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_numbered_whatever_the_clock_says() {
+        let named = |kept: Option<&str>, now| {
+            next_run(&Records::default(), kept.map(RunId::new).as_ref(), Moment(now)).to_string()
+        };
+        assert_eq!(named(None, 0), "r0001-19700101");
+        assert_eq!(named(Some("r0041-20260202"), 0), "r0042-19700101");
+        assert_eq!(named(Some("r9999-20260202"), 1_770_033_600_000), "r10000-20260202");
+    }
+
+    #[test]
     fn the_exit_code_tells_the_truth() {
         let report = |outcome| Report {
             outcome,

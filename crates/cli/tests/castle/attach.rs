@@ -22,13 +22,25 @@ fn send(process: &Child, signal: Signal) {
     kill_process(Pid::from_child(process), signal).unwrap();
 }
 
+/// Checks that a process is in a session of its own, and carries nothing in its arguments and its environment.
+fn alone(pid: &str) {
+    let read = |what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}"));
+    let stat = read("stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    assert_eq!(fields[3], pid, "its session is its own: {stat}");
+    assert!(read("cmdline").unwrap().ends_with("castle\0detached\0"));
+    // Only root may look at the environment of a hardened process.
+    assert_eq!(read("environ").unwrap_or_default(), "");
+}
+
 #[test]
 fn a_detached_run_goes_on_and_is_shown_from_its_beginning() {
     let castle = Context::new();
     // The secret of the environment reaches the other process, and no file.
-    let mut command = castle.command(&["up", "--detach", "--speed", "300"]);
+    let mut command = castle.command(&["up", "--detach", "--speed", "60"]);
     let started = Said::of(&command.env("SOPS_AGE_KEY", "hunter2").output().unwrap()).ends(0);
-    assert!(started.err.contains("detached: process "), "{}", started.err);
+    let (_, rest) = started.err.split_once("detached: process ").unwrap();
+    alone(rest.split(' ').next().unwrap());
     assert!(!started.err.contains("layer platform stands"), "it says nothing more here");
     let attached = castle.run(&["attach", "--json"]).ends(0);
     assert!(attached.out.lines().next().unwrap().contains("run-started"), "{}", attached.out);
