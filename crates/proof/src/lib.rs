@@ -17,9 +17,11 @@ pub mod check;
 mod disk;
 pub mod matrix;
 pub mod point;
+pub mod seeds;
 pub mod setting;
 
 pub use castle::{Command, Run, Stand};
 pub use check::Violation;
 pub use matrix::{Act, Matrix, matrix, point_of};
+pub use seeds::{Almanac, Life, live};
 pub use setting::{Setting, Shape};
