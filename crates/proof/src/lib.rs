@@ -16,8 +16,11 @@ pub mod castle;
 pub mod check;
 mod disk;
 pub mod matrix;
+#[cfg(debug_assertions)]
+pub mod planted;
 pub mod point;
 pub mod setting;
+pub mod trial;
 
 pub use castle::{Command, Run, Stand};
 pub use check::Violation;
