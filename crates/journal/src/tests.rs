@@ -6,6 +6,8 @@ mod every_call;
 mod folder;
 mod laws;
 mod life;
+mod rebirth;
+mod runs;
 
 use std::collections::BTreeMap;
 

@@ -7,6 +7,7 @@ use castle_journal::MemoryDisk;
 use castle_rehearsal::Host;
 use castle_rehearsal::host::{Stage, Told};
 use castle_rehearsal::world::Datacenter;
+use tokio::sync::Notify;
 
 use crate::castle::Stand;
 use crate::disk::{Hearing, Write};
@@ -101,6 +102,10 @@ pub trait Taker: Send {
     fn wants(&mut self, point: &Point) -> bool;
     /// Takes what was wanted.
     fn take(&mut self, fork: Fork);
+    /// Whether the process is killed when something was taken.
+    fn kills(&self) -> bool {
+        false
+    }
 }
 
 /// What is remembered from one moment to the next.
@@ -111,26 +116,35 @@ struct Memory {
     /// Changes of the world and of the disk at the last point.
     last: Option<(u64, u64)>,
     writes: u64,
+    kill: Arc<Notify>,
 }
 
 /// Counts the moments of a run, and forks where it is asked to.
 #[derive(Clone)]
 pub struct Recorder {
     memory: Arc<Mutex<Memory>>,
+    kill: Arc<Notify>,
 }
 
 impl Recorder {
     /// A recorder for one act.
     #[must_use]
     pub fn new(taker: Box<dyn Taker>) -> Self {
-        let memory = Memory { taker, number: 0, command: 0, last: None, writes: 0 };
-        Self { memory: Arc::new(Mutex::new(memory)) }
+        let kill = Arc::new(Notify::new());
+        let memory =
+            Memory { taker, number: 0, command: 0, last: None, writes: 0, kill: kill.clone() };
+        Self { memory: Arc::new(Mutex::new(memory)), kill }
     }
 
     /// How many points there were.
     #[must_use]
     pub fn count(&self) -> usize {
         self.with(|memory| memory.number)
+    }
+
+    /// Is notified when the process is to be killed.
+    pub(crate) fn killing(&self) -> Arc<Notify> {
+        self.kill.clone()
     }
 
     /// From here on another command of the act runs.
@@ -245,6 +259,9 @@ impl Memory {
             let (mut datacenter, disk) = copy();
             datacenter.now = datacenter.now.max(seen.at);
             self.taker.take(Fork { point, stand: Stand { datacenter, disk } });
+            if self.taker.kills() {
+                self.kill.notify_one();
+            }
         }
     }
 }

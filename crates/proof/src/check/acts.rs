@@ -69,3 +69,41 @@ fn makes(asked: &str) -> bool {
         && (asked.ends_with("/qemu") || asked.ends_with("/download-url"))
         || asked.ends_with("/Bootstrap")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: &str, path: &str) -> Request {
+        Request {
+            at: 0,
+            server: "proxmox".to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            status: 200,
+            counted: true,
+        }
+    }
+
+    #[test]
+    fn a_second_object_and_a_third_try_are_found() {
+        let (create, config) = (asked("POST", "/nodes/pve/qemu"), asked("PUT", "/qemu/421/config"));
+        let mut alone = Counts::new();
+        count(&[create.clone(), config.clone()], &mut alone);
+        let mut together = alone.clone();
+        count(&[config.clone()], &mut together);
+        assert_eq!(doubles(&alone, &together), [], "a step in flight may act once more");
+        count(&[config, create], &mut together);
+        let laws: Vec<&str> = doubles(&alone, &together).iter().map(|found| found.law).collect();
+        assert_eq!(laws, ["no second object", "in flight acts once more"]);
+    }
+
+    #[test]
+    fn a_read_and_a_refusal_do_not_count() {
+        let (mut read, mut refused) = (asked("GET", "/nodes"), asked("POST", "/nodes/pve/qemu"));
+        (read.counted, refused.status) = (false, 500);
+        let mut counts = Counts::new();
+        count(&[read, refused], &mut counts);
+        assert!(counts.is_empty());
+    }
+}
