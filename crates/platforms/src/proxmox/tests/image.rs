@@ -129,7 +129,7 @@ async fn a_full_storage_that_has_the_image_is_no_finding() {
     let mut bench = Bench::raised(7).await;
     bench.client().stop("pve", VmId(431)).await.unwrap();
     tokio::time::advance(std::time::Duration::from_mins(1)).await;
-    bench.client().delete_vm("pve", VmId(431)).await.unwrap();
+    bench.client().delete_vm("pve", VmId(431), false).await.unwrap();
     tokio::time::advance(std::time::Duration::from_mins(1)).await;
     bench.cause(ProxmoxTrouble::StorageFull { storage: "local".to_owned(), full: true });
     let run = bench.up().await;
