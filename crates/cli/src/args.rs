@@ -1,5 +1,6 @@
 //! The command line: every command, flag and its help text.
 
+mod clearing;
 mod judge;
 mod lock;
 mod scenario;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::clearing::{AuditArgs, WipeArgs};
 pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::lock::LockArgs;
 pub(crate) use self::scenario::ScenarioArgs;
@@ -58,6 +60,18 @@ pub(crate) enum Command {
     Check,
     /// Show each layer and step: what is known to be true, what failed, what is open
     Status,
+    /// Look for whatever is there of the castle, in the world and not in our records: what, where, whose, what to do
+    ///
+    /// Guests in the range or with the castle's mark anywhere in the cluster, disks that bear its numbers, images, tasks that still run,
+    /// what is in escrow, and whoever answers at its addresses. Changes nothing. Ends with 0 if all of it is as it should be, and with 4 if
+    /// anything is left of a castle that should be gone, or is not part of one that stands.
+    Audit(AuditArgs),
+    /// The emergency: remove every guest of the castle by number and owner, without any state
+    ///
+    /// Lists first: name, node, tags, owner, disks, the data that will die. Changes nothing without --yes or the castle's name typed. Guests
+    /// in the range that are not proven to be the castle's are shown and left alone, unless each is named by --force-foreign. Then the
+    /// image and what is in escrow go as with `down`, and what our journals know of the castle is reset.
+    Wipe(WipeArgs),
     /// Print the graph of steps and what they need
     Graph(Graph),
     /// Print a talosconfig for talosctl, made from the castle's Talos secrets
@@ -249,6 +263,10 @@ pub(crate) enum RehearseAct {
     Plan(Pace),
     /// Show what is known of it there
     Status,
+    /// Look for whatever is there of the castle in the rehearsal
+    Audit(AuditArgs),
+    /// Wipe the castle there
+    Wipe(WipeArgs),
     /// Print a talosconfig for the rehearsal's machines
     Talosconfig(Access),
     /// Print a kubeconfig for the rehearsal's cluster

@@ -1,5 +1,6 @@
 //! Which command does what: one line per command, one file per command.
 
+mod audit;
 mod check;
 mod faults;
 mod give;
@@ -18,6 +19,7 @@ mod secrets;
 mod serve;
 mod shell;
 mod status;
+mod wipe;
 
 use self::give::Wish;
 use crate::args::{Cli, Command, Everywhere, RehearseAct};
@@ -40,6 +42,8 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Down(args) => run::run(Direction::Down, &which, place, args, everywhere, settings),
         Command::Plan(pace) => plan::run(&which, place, pace, everywhere, settings),
         Command::Status => status::run(&which, place, everywhere, settings),
+        Command::Audit(args) => audit::run(&which, place, args, everywhere, settings),
+        Command::Wipe(args) => wipe::run(&which, place, args, everywhere, settings),
         Command::Talosconfig(args) => {
             give::run(&which, place, &Wish::Talosconfig(args), everywhere, settings)
         }
@@ -102,6 +106,8 @@ fn rehearse(
         }
         RehearseAct::Plan(pace) => plan::run(which, place, pace, everywhere, settings),
         RehearseAct::Status => status::run(which, place, everywhere, settings),
+        RehearseAct::Audit(args) => audit::run(which, place, args, everywhere, settings),
+        RehearseAct::Wipe(args) => wipe::run(which, place, args, everywhere, settings),
         RehearseAct::Talosconfig(args) => {
             give::run(which, place, &Wish::Talosconfig(args), everywhere, settings)
         }

@@ -10,12 +10,13 @@ use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepId, UndoKind};
+use castle_model::{Event, EventKind, Plan, RunId, StepId};
 use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
 use castle_wire::World;
 
 use crate::castle::{self, Castle};
+use crate::clearing;
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
 use crate::output;
@@ -223,29 +224,12 @@ impl Session<'_> {
         &self,
         direction: Direction,
         report: &Report,
-        work: &Work<'_>,
+        _work: &Work<'_>,
     ) -> Vec<(StepId, String)> {
         if direction == Direction::Up || report.outcome == RunOutcome::Interrupted {
             return Vec::new();
         }
-        let surveyor = self.surveyor(work);
-        let survey = surveyor.look_for_leftovers().await;
-        let makes = |id: &StepId| {
-            let decl = work.graph.decls().iter().find(|decl| decl.id == *id);
-            decl.is_some_and(|decl| decl.undo == UndoKind::Explicit)
-        };
-        survey
-            .into_iter()
-            .filter(|(step, _)| makes(step))
-            .filter_map(|(step, look)| match look {
-                Look::Leftover(Some(what)) => Some((step, what)),
-                Look::Leftover(None) | Look::Seen(_) => None,
-                Look::Failed(failure) => Some((step, format!("could not be looked at: {failure}"))),
-                Look::After(need) => {
-                    Some((step, format!("could not be looked at, for want of {need}")))
-                }
-            })
-            .collect()
+        clearing::left(self.castle, (&self.world, &self.access), self.json, self.settings).await
     }
 
     fn close(

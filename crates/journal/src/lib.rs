@@ -34,7 +34,7 @@ pub use journals::{Journals, Start};
 pub use memory::MemoryDisk;
 pub use record::Record;
 pub use records::{INCARNATION_LAYER, Records, RunRecord};
-pub use root::{Holder, Peek, Seized, StateRoot};
+pub use root::{Holder, Peek, StateRoot};
 pub use state::{Illegal, StepState, transition};
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use castle_model::time::Moment;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Folder, make_folder};
+use crate::disk::{Folder, make_folder};
 use crate::error::{StateError, Torn};
 use crate::journals::Journals;
 use crate::place;
-use crate::reading::{RUN_FILE, Reading};
+use crate::reading::Reading;
 use crate::records::Records;
 
 const LOCK_FILE: &str = "lock";
@@ -73,7 +73,25 @@ impl StateRoot {
     /// If the folder lies in a git repository, is held by another process, can be read by others, is damaged as
     /// a whole, or the file system refuses. Damage in one layer is in [`Journals::problems`] instead.
     pub fn open(path: &Path, holder: &Holder) -> Result<Self, StateError> {
-        Seized::take(path, holder)?.open()
+        let (path, leaf) = locate(path)?;
+        if let Some(repository) = place::repository_around(&path) {
+            return Err(StateError::InsideGit { path, repository });
+        }
+        let parent = path.parent().unwrap_or(&path);
+        let access = |doing, source| StateError::Access { doing, path: path.clone(), source };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)
+            .map_err(|error| access("make the folder for", error))?;
+        let above = open_folder(parent).map_err(|error| access("open the folder of", error))?;
+        let root = make_folder(&above, &leaf, &path)?;
+        let lock = take_lock(&root, &path, holder)?;
+        let layers = make_folder(&root, LAYERS_FOLDER, &path.join(LAYERS_FOLDER))?;
+        let folder = Folder::new(path.clone(), root, Some(layers));
+        folder.sweep().map_err(|error| access("tidy", error))?;
+        let journals = Journals::open(Box::new(folder))?;
+        Ok(Self { path, lock, journals })
     }
 
     /// Reads the folder without holding it, also while another process writes; none if there is no folder.
@@ -116,84 +134,6 @@ impl StateRoot {
     /// The journals, to record in.
     pub fn journals_mut(&mut self) -> &mut Journals {
         &mut self.journals
-    }
-}
-
-/// A state folder that this process holds, whose journals nobody has read yet: they may be damaged.
-pub struct Seized {
-    path: PathBuf,
-    lock: File,
-    root: OwnedFd,
-    layers: OwnedFd,
-}
-
-impl Seized {
-    /// Makes the folder if there is none, and locks it for `holder`.
-    ///
-    /// # Errors
-    /// As [`StateRoot::open`], but for damage.
-    pub fn take(path: &Path, holder: &Holder) -> Result<Self, StateError> {
-        let (path, leaf) = locate(path)?;
-        if let Some(repository) = place::repository_around(&path) {
-            return Err(StateError::InsideGit { path, repository });
-        }
-        let parent = path.parent().unwrap_or(&path);
-        let access = |doing, source| StateError::Access { doing, path: path.clone(), source };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(parent)
-            .map_err(|error| access("make the folder for", error))?;
-        let above = open_folder(parent).map_err(|error| access("open the folder of", error))?;
-        let root = make_folder(&above, &leaf, &path)?;
-        let lock = take_lock(&root, &path, holder)?;
-        let layers = make_folder(&root, LAYERS_FOLDER, &path.join(LAYERS_FOLDER))?;
-        Ok(Self { path, lock, root, layers })
-    }
-
-    /// Reads and checks the journals.
-    ///
-    /// # Errors
-    /// If they are damaged as a whole, or the file system refuses.
-    pub fn open(self) -> Result<StateRoot, StateError> {
-        let journals = Journals::open(Box::new(self.folder()?))?;
-        Ok(StateRoot { path: self.path, lock: self.lock, journals })
-    }
-
-    /// Reads the journals, and moves out of the way what is damaged of them: for whoever takes the world's word for
-    /// everything. Says the new names of what was moved.
-    ///
-    /// # Errors
-    /// If the file system refuses.
-    pub fn open_anew(self) -> Result<(StateRoot, Vec<String>), StateError> {
-        let mut aside = Vec::new();
-        let mut journals = match Journals::open(Box::new(self.folder()?)) {
-            Ok(journals) => journals,
-            Err(_) => {
-                let mut folder = self.folder()?;
-                for file in [vec![RUN_FILE.to_owned()], folder.layers()?].concat() {
-                    match folder.set_aside(&file) {
-                        Ok(name) => aside.push(name),
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        Err(source) => return Err(StateError::Write { file, source }),
-                    }
-                }
-                Journals::open(Box::new(self.folder()?))?
-            }
-        };
-        let damaged: Vec<LayerName> = journals.problems().keys().cloned().collect();
-        for layer in &damaged {
-            aside.push(journals.set_aside(layer)?);
-        }
-        Ok((StateRoot { path: self.path, lock: self.lock, journals }, aside))
-    }
-
-    fn folder(&self) -> Result<Folder, StateError> {
-        let access = |doing, source| StateError::Access { doing, path: self.path.clone(), source };
-        let again = |folder: &OwnedFd| folder.try_clone().map_err(|error| access("open", error));
-        let folder = Folder::new(self.path.clone(), again(&self.root)?, Some(again(&self.layers)?));
-        folder.sweep().map_err(|error| access("tidy", error))?;
-        Ok(folder)
     }
 }
 

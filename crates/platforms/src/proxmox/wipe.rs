@@ -16,7 +16,7 @@ use super::census::{Census, Met, Whose, is_near};
 use super::disks::{bearing, borrowed, config_of, number_of};
 use super::removal::Removal;
 use super::wanted::Wanted;
-use super::{Site, enter, image_id, task};
+use super::{Site, enter, image_id, task, vm_id};
 use crate::handed::SecretValues;
 use crate::ids::secrets_escrow;
 
@@ -55,6 +55,8 @@ pub struct Hit {
     /// What becomes of it.
     #[serde(flatten)]
     pub fate: Fate,
+    /// The step that removes it: that of its node, if it is one of the castle file's.
+    pub step: StepId,
     /// The guest as it was met, by which it is known again.
     #[serde(skip)]
     met: Met,
@@ -70,7 +72,7 @@ impl Hit {
     /// The step that removes it.
     #[must_use]
     pub fn id(&self) -> StepId {
-        StepId::of("platform", "wipe", &self.vmid.to_string())
+        self.step.clone()
     }
 }
 
@@ -125,8 +127,19 @@ async fn hit(
         disks: disks.into_iter().map(|disk| (disk.volid, disk.size >> 20)).collect(),
         spared: spared.collect(),
         fate: fate(spec, &met, forced.contains(&vmid)),
+        step: step_of(spec, &met),
         met,
     })
+}
+
+fn step_of(spec: &Wanted, met: &Met) -> StepId {
+    let vmid = met.guest.vmid;
+    match &met.whose {
+        Whose::Ours(mark) if spec.nodes.iter().any(|n| n.name == mark.node && n.vmid == vmid) => {
+            vm_id(&mark.node)
+        }
+        _ => StepId::of("platform", "wipe", &vmid.to_string()),
+    }
 }
 
 fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
@@ -143,17 +156,36 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
     Fate::Stays { why }
 }
 
-/// Adds a step for each guest that goes. They come before what all machines of a castle share, as its VMs do.
-pub fn add(graph: &mut Graph, spec: &Spec, world: &World, hits: &[Hit], before: &[StepId]) {
+/// Adds a step for each guest that goes. They come before what all machines of a castle share, as its VMs do, and before
+/// what only our journals know of is forgotten.
+pub fn add(graph: &mut Graph, spec: &Spec, world: &World, hits: &[Hit], forgotten: &[StepId]) {
     let Some(wanted) = Wanted::of(spec) else { return };
+    for id in forgotten {
+        let decl = StepDecl::new(id.clone(), id.to_string(), "vm").contained("the guests");
+        graph.add(decl, Recorded);
+    }
     let site = Arc::new(Site { spec: wanted, world: world.clone(), client: OnceLock::new() });
     let known: BTreeSet<StepId> = graph.decls().iter().map(|decl| decl.id.clone()).collect();
     let shared = [image_id(), secrets_escrow()].into_iter().filter(|id| known.contains(id));
-    let needs: Vec<StepId> = shared.chain(before.iter().cloned()).collect();
+    let needs: Vec<StepId> = shared.chain(forgotten.iter().cloned()).collect();
     for hit in hits.iter().filter(|hit| hit.goes()) {
         let title = format!("{} on {}", hit.what, hit.node);
         let decl = StepDecl::new(hit.id(), title, "vm").needs(needs.clone()).weight(5000).undo();
         graph.add(decl, Wipe { site: site.clone(), met: hit.met.clone() });
+    }
+}
+
+/// A step that only our journals know: it is forgotten, and never carried out.
+struct Recorded;
+
+#[async_trait]
+impl Step for Recorded {
+    async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        Err(Failure::bug(format!("look at {}", cx.step()), "it is only to be forgotten"))
+    }
+
+    async fn gate(&self, cx: &Context) -> Result<String, Failure> {
+        Err(Failure::bug(format!("prove {}", cx.step()), "it is only to be forgotten"))
     }
 }
 
