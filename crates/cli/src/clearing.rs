@@ -1,34 +1,31 @@
-//! A run that only removes, over a part of the graph: what `wipe` and `down --layer` do once somebody has agreed.
+//! A run that only removes, over a part of the graph: what `wipe` and `down --layer` do once somebody has agreed. And the
+//! audit that every way down ends with.
 
 use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
 use castle_journal::{Journals, Records, Start};
+use castle_layers::audit::audit;
 use castle_layers::secrets::source::Access;
 use castle_model::audit::Kind;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
-use castle_model::{Audit, Event, EventKind, Plan, StepId};
-use castle_view::{Progress, audit, plain, report};
+use castle_model::{Audit, Event, EventKind, Plan, RunId, StepDecl, StepId};
 use castle_wire::World;
 
 use crate::castle::Castle;
 use crate::exit::{Exit, Problem};
-use crate::face::style;
+use crate::face::{Face, style};
 use crate::output;
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::signals::{Signals, survive_hangup};
 use crate::state::{next_run, state_problem};
 
-/// What such a run works with.
+/// Such a run.
 pub(crate) struct Clearing<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) castle: &'a Castle,
-    pub(crate) world: &'a World,
-    pub(crate) access: &'a Access,
-    pub(crate) rehearsal: bool,
-    pub(crate) json: bool,
+    pub(crate) session: &'a Session<'a>,
     /// The command that goes on where this one ended.
     pub(crate) go_on: String,
 }
@@ -41,7 +38,7 @@ impl Clearing<'_> {
         records: &'s Records,
         outputs: &Arc<Outputs>,
     ) -> Surveyor<'s> {
-        let deadlines = &self.castle.spec.deadlines;
+        let deadlines = &self.session.castle.spec.deadlines;
         Surveyor { graph, records, outputs: outputs.clone(), deadlines }
     }
 
@@ -58,76 +55,66 @@ impl Clearing<'_> {
         let stop = Stop::default();
         tokio::select! {
             biased;
-            report = self.carry_out(graph, plan, outputs, journals, &stop) => report,
+            report = self.carry_out((graph, plan), outputs, journals, &stop) => report,
             () = signals.pass_on(&stop) => Err(Problem::new(Exit::Interrupted, "interrupted")),
         }
     }
 
     async fn carry_out(
         &self,
-        graph: &Graph,
-        plan: &Plan,
+        (graph, plan): (&Graph, &Plan),
         outputs: Arc<Outputs>,
         journals: &mut Journals,
         stop: &Stop,
     ) -> Result<Report, Problem> {
-        let castle = self.castle.spec.name.clone();
-        let run = next_run(journals.records(), self.world.clock.now());
-        let mut progress = Progress::new(graph.decls());
-        let style = style(self.settings);
-        let mut hear = |event: &Event| {
-            progress.apply(event);
-            if self.json {
-                output::data(&serde_json::to_string(event).unwrap_or_default());
-            } else if let Some(line) = plain::line(event, &progress, style) {
-                output::talk(&line);
-            }
-        };
-        let first = [
-            EventKind::RunStarted {
-                castle: castle.clone(),
-                direction: Direction::Down,
-                rehearsal: self.rehearsal,
-                steps: plan.steps.len(),
-            },
-            EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() },
-        ];
-        let mut told = 0;
-        for kind in first {
-            told += 1;
-            let (v, at, run) = (SCHEMA, self.world.clock.now(), run.clone());
-            hear(&Event { v, seq: told, at, run, kind });
-        }
+        let Session { castle, world, runs, settings, json, .. } = self.session;
+        let kept = runs.and_then(|runs| runs.list().ok()).unwrap_or_default();
+        let run = next_run(journals.records(), kept.last(), world.clock.now());
+        let mut face = Face::new(*json, settings, graph.decls());
         let start = Start {
             run: run.clone(),
-            castle,
+            castle: castle.spec.name.clone(),
             direction: Direction::Down,
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        journals.start_run(self.world.clock.now(), start).map_err(|e| state_problem(&e))?;
-        let clock = self.world.clock.clone();
+        journals.start_run(world.clock.now(), start).map_err(|e| state_problem(&e))?;
+        face.keep(*runs, &run);
+        let told = self.begin(plan, &run, &mut face);
+        let clock = world.clock.clone();
         let runner = Runner {
             graph,
             plan,
             journals: &mut *journals,
             outputs,
-            deadlines: &self.castle.spec.deadlines,
+            deadlines: &castle.spec.deadlines,
             now: Arc::new(move || clock.now()),
-            face: &mut hear,
+            face: &mut |event: &Event| face.hear(event),
             told,
             run,
             stop: stop.clone(),
         };
         let report = runner.run().await.map_err(|error| self.broken_off(&error))?;
-        journals.compact_if_grown(self.world.clock.now()).map_err(|e| state_problem(&e))?;
-        if !self.json {
-            let decls: Vec<_> = plan.steps.iter().map(|step| &step.decl).collect();
-            let unfinished = report.outcome != RunOutcome::Done;
-            let go_on = unfinished.then_some(self.go_on.as_str());
-            output::data(&report::end(&progress, &decls, go_on, style));
-        }
+        journals.compact_if_grown(world.clock.now()).map_err(|e| state_problem(&e))?;
+        let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
+        face.close(&decls, &self.go_on);
         Ok(report)
+    }
+
+    /// Tells that the run begins; says how many events that were.
+    fn begin(&self, plan: &Plan, run: &RunId, face: &mut Face) -> u64 {
+        let started = EventKind::RunStarted {
+            castle: self.session.castle.spec.name.clone(),
+            direction: Direction::Down,
+            rehearsal: self.session.rehearsal.is_some(),
+            steps: plan.steps.len(),
+        };
+        let planned = EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() };
+        for (seq, kind) in [(1, started), (2, planned)] {
+            let (v, at, run) = (SCHEMA, self.session.world.clock.now(), run.clone());
+            face.hear(&Event { v, seq, at, run, kind });
+        }
+        2
     }
 
     fn broken_off(&self, error: &RunError) -> Problem {
@@ -139,15 +126,9 @@ impl Clearing<'_> {
 
     /// Looks at what is there of the castle, which should be gone.
     pub(crate) async fn audit(&self) -> Result<Audit, Problem> {
-        let audit =
-            castle_layers::audit::audit(&self.castle.spec, self.world, self.access, Some(true))
-                .await;
-        audit.map_err(|failure| Problem::failure(&failure))
-    }
-
-    /// Shows an audit.
-    pub(crate) fn show(&self, found: &Audit) {
-        show(found, self.json, self.settings);
+        let Session { castle, world, access, .. } = self.session;
+        let found = audit(&castle.spec, world, access, Some(true)).await;
+        found.map_err(|failure| Problem::failure(&failure))
     }
 }
 
@@ -158,7 +139,7 @@ pub(crate) async fn left(
     json: bool,
     settings: &Settings,
 ) -> Vec<(StepId, String)> {
-    let found = match castle_layers::audit::audit(&castle.spec, world, access, Some(true)).await {
+    let found = match audit(&castle.spec, world, access, Some(true)).await {
         Ok(found) => found,
         Err(failure) => {
             let why = format!("nobody can say what is left: {failure}");
@@ -188,7 +169,7 @@ pub(crate) fn show(found: &Audit, json: bool, settings: &Settings) {
     output::data(&if json {
         serde_json::to_string(found).unwrap_or_default()
     } else {
-        audit::text(found, style(settings))
+        castle_view::audit::text(found, style(settings))
     });
 }
 

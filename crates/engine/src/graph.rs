@@ -34,10 +34,10 @@ impl Graph {
         &self.decls
     }
 
-    /// The part of a graph with some of its steps; what they need of others is left out.
+    /// The part of a graph with some of its steps, as they are or declared otherwise; what they need of others is left out.
     #[must_use]
-    pub fn part(&self, wanted: impl Fn(&StepDecl) -> bool) -> Self {
-        let decls: Vec<StepDecl> = self.decls.iter().filter(|decl| wanted(decl)).cloned().collect();
+    pub fn part(&self, wanted: impl Fn(&StepDecl) -> Option<StepDecl>) -> Self {
+        let decls: Vec<StepDecl> = self.decls.iter().filter_map(wanted).collect();
         let kept: BTreeSet<StepId> = decls.iter().map(|decl| decl.id.clone()).collect();
         let mut part = Self::new();
         for mut decl in decls {

@@ -3,6 +3,8 @@
 mod damage;
 mod folder;
 mod laws;
+mod rebirth;
+mod runs;
 
 use std::collections::BTreeMap;
 

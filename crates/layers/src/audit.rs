@@ -23,20 +23,14 @@ pub async fn audit(
     gone: Option<bool>,
 ) -> Result<Audit, Failure> {
     let found = look(spec, world, access, gone.unwrap_or(false)).await?;
-    let stands =
-        |item: &Item| item.kind == Kind::Guest && item.standing == Standing::Expected;
+    let stands = |item: &Item| item.kind == Kind::Guest && item.standing == Standing::Expected;
     if gone.is_none() && !found.items.iter().any(stands) {
         return look(spec, world, access, true).await;
     }
     Ok(found)
 }
 
-async fn look(
-    spec: &Spec,
-    world: &World,
-    access: &Access,
-    gone: bool,
-) -> Result<Audit, Failure> {
+async fn look(spec: &Spec, world: &World, access: &Access, gone: bool) -> Result<Audit, Failure> {
     let sources = Sources::open(spec, world, access)?;
     let secrets = keys(&sources, spec).await?;
     let mut items = Vec::new();

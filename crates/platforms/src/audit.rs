@@ -94,10 +94,16 @@ where
     Fut: Future<Output = Result<T, Failure>> + Send,
 {
     let deadline = Instant::now() + PATIENCE;
-    let asked = until(what, Pace::RETRY, deadline, |_| (), || {
-        let answer = look();
-        async { answer.await.map(Verdict::Ready) }
-    });
+    let asked = until(
+        what,
+        Pace::RETRY,
+        deadline,
+        |_| (),
+        || {
+            let answer = look();
+            async { answer.await.map(Verdict::Ready) }
+        },
+    );
     match asked.await {
         Ok(found) => Some(found),
         Err(failure) => {

@@ -132,9 +132,21 @@ mod tests {
             "blue".parse().unwrap(),
             true,
             vec![
-                Item::new(Standing::Others, Kind::Guest, "VM 425 `mail`", "pve", "somebody else's: it bears no mark of a castle"),
-                Item::new(Standing::Left, Kind::Disk, "local-lvm:vm-421-disk-9 (1024 MiB)", "pve", "it bears the number of cp-01, and no guest has it")
-                    .advice("if nobody needs it, on the host: pvesm free local-lvm:vm-421-disk-9"),
+                Item::new(
+                    Standing::Others,
+                    Kind::Guest,
+                    "VM 425 `mail`",
+                    "pve",
+                    "somebody else's: it bears no mark of a castle",
+                ),
+                Item::new(
+                    Standing::Left,
+                    Kind::Disk,
+                    "local-lvm:vm-421-disk-9 (1024 MiB)",
+                    "pve",
+                    "it bears the number of cp-01, and no guest has it",
+                )
+                .advice("if nobody needs it, on the host: pvesm free local-lvm:vm-421-disk-9"),
             ],
         );
         insta::assert_snapshot!(text(&audit, Style::default()), @r"");

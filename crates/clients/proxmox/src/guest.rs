@@ -270,11 +270,7 @@ impl Proxmox {
     ///
     /// # Errors
     /// If Proxmox does not answer or does not know the container.
-    pub async fn container_status(
-        &self,
-        node: &str,
-        vmid: VmId,
-    ) -> Result<VmStatus, ProxmoxError> {
+    pub async fn container_status(&self, node: &str, vmid: VmId) -> Result<VmStatus, ProxmoxError> {
         self.get(&format!("{}/status/current", container(node, vmid)), &[]).await
     }
 

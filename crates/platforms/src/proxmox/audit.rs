@@ -123,7 +123,8 @@ impl Look<'_> {
 
     /// Disks that bear a number of ours and that no configuration of ours names.
     async fn disks(&self, node: &str) -> Result<Vec<Item>, Failure> {
-        let near = |vmid| is_near(self.spec, vmid) || self.census.at(vmid).is_some_and(Met::is_ours);
+        let near =
+            |vmid| is_near(self.spec, vmid) || self.census.at(vmid).is_some_and(Met::is_ours);
         let mut loose: Vec<Disk> = bearing(self.client, node, near).await?;
         loose.retain(|disk| match self.census.at(disk.vmid) {
             // What bears the number of somebody's guest is that guest's.
@@ -142,7 +143,10 @@ impl Look<'_> {
         let place = node.clone().unwrap_or_else(|| "every node".to_owned());
         let item = |standing, whose: String| Item::new(standing, Kind::Disk, &what, &place, whose);
         if let Some((_, user)) = users.iter().find(|(had, _)| had == volid) {
-            return item(Standing::Others, format!("it bears the number {vmid}, and guest {user} has it"));
+            return item(
+                Standing::Others,
+                format!("it bears the number {vmid}, and guest {user} has it"),
+            );
         }
         let bears = match self.spec.nodes.iter().find(|node| node.vmid == *vmid) {
             Some(node) => format!("it bears the number of {}", node.name),
@@ -158,7 +162,8 @@ impl Look<'_> {
         let storage = &platform.image_storage;
         let own = image::volume(self.spec)?;
         let files = self.client.content(&platform.node, storage, Some("import")).await;
-        let files = files.map_err(|error| error.failure(format!("list the images on {storage}")))?;
+        let files =
+            files.map_err(|error| error.failure(format!("list the images on {storage}")))?;
         let is_image = |volid: &str| {
             let name = volid.rsplit('/').next().unwrap_or_default();
             name.starts_with(IMAGE.0) && name.ends_with(IMAGE.1)
@@ -175,7 +180,8 @@ impl Look<'_> {
         match (own, self.auditor.gone, neighbours.is_empty()) {
             (false, ..) => item(
                 Standing::Others,
-                "an image of another version or castle; which one fetched it, nobody can tell".to_owned(),
+                "an image of another version or castle; which one fetched it, nobody can tell"
+                    .to_owned(),
             )
             .advice(format!("if no castle needs it, on the host: pvesm free {volid}")),
             (true, true, true) => item(Standing::Left, "fetched for this castle".to_owned())
@@ -183,14 +189,17 @@ impl Look<'_> {
             (true, true, false) => {
                 item(Standing::Kept, format!("shared with other castles ({neighbours})"))
             }
-            (true, false, _) => item(Standing::Expected, "this castle's machines are made from it".to_owned()),
+            (true, false, _) => {
+                item(Standing::Expected, "this castle's machines are made from it".to_owned())
+            }
         }
     }
 
     /// Work on our numbers or our image that goes on.
     async fn tasks(&self, node: &str) -> Result<Vec<Item>, Failure> {
         let running = self.client.running_tasks(node).await;
-        let running = running.map_err(|error| error.failure(format!("list the tasks of {node}")))?;
+        let running =
+            running.map_err(|error| error.failure(format!("list the tasks of {node}")))?;
         let volume = image::volume(self.spec)?;
         let file = volume.rsplit('/').next().unwrap_or_default();
         let ours = |task: &Upid| match task.object().parse().map(VmId) {

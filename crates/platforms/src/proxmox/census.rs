@@ -5,7 +5,7 @@ use castle_model::{CastleName, Failure, VmId};
 use castle_proxmox::{Config, Guest, GuestKind, Proxmox};
 
 use super::disks::config_of;
-use super::inventory::{abandoned, described, sight};
+use super::inventory::{abandoned, sight};
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::wanted::Wanted;
 
@@ -141,9 +141,9 @@ async fn whose(
 /// The names of other castles with guests on the cluster: they may want what castles share.
 pub(super) fn neighbours(spec: &Wanted, guests: &[Guest]) -> Vec<String> {
     let own = castle_tag(&spec.name);
-    let theirs = guests.iter().filter(|guest| {
-        guest.tags.contains(super::mark::TAG) && !guest.tags.contains(&own)
-    });
+    let theirs = guests
+        .iter()
+        .filter(|guest| guest.tags.contains(super::mark::TAG) && !guest.tags.contains(&own));
     let mut names: Vec<String> = theirs
         .flat_map(|guest| &guest.tags)
         .filter_map(|tag| tag.strip_prefix("castle-").map(str::to_owned))
@@ -151,9 +151,4 @@ pub(super) fn neighbours(spec: &Wanted, guests: &[Guest]) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-/// A guest with its place and its tags, in words.
-pub(super) fn shown(met: &Met) -> String {
-    described(&met.guest)
 }

@@ -137,9 +137,7 @@ pub(super) async fn config_of(client: &Proxmox, guest: &Guest) -> Result<Option<
     match config {
         Ok(config) => Ok(Some(config)),
         Err(error) if error.is_missing() => Ok(None),
-        Err(error) => {
-            Err(error.failure(format!("read the configuration of guest {}", guest.vmid)))
-        }
+        Err(error) => Err(error.failure(format!("read the configuration of guest {}", guest.vmid))),
     }
 }
 

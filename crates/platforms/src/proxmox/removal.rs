@@ -107,10 +107,16 @@ impl Removal<'_> {
     /// Names what Proxmox leaves on purpose.
     fn tell_what_stays(&self, cx: &Context, config: &Config, loose: &Loose) {
         for (volid, owner) in borrowed(self.vmid, config) {
-            cx.notice(format!("{volid} stays: {} had it attached, and it is guest {owner}'s", self.named));
+            cx.notice(format!(
+                "{volid} stays: {} had it attached, and it is guest {owner}'s",
+                self.named
+            ));
         }
         for (volid, user) in &loose.lent {
-            cx.notice(format!("{volid} stays: it bears the number {}, and guest {user} has it", self.vmid));
+            cx.notice(format!(
+                "{volid} stays: it bears the number {}, and guest {user} has it",
+                self.vmid
+            ));
         }
     }
 
@@ -125,7 +131,9 @@ impl Removal<'_> {
         }
         let commands: Vec<String> = left.iter().map(|disk| format!("pvesm free {disk}")).collect();
         let why = match loose.blind {
-            true => "the guest is gone; the token does not see every guest, so that nobody could say whether another one has",
+            true => {
+                "the guest is gone; the token does not see every guest, so that nobody could say whether another one has"
+            }
             false => "the guest is gone, and Proxmox has left",
         };
         let why = format!("{why} {}", left.join(", "));

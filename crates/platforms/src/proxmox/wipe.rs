@@ -96,7 +96,9 @@ pub async fn list(
     let census = Census::take(&client, &wanted).await?;
     if let Some(unknown) = forced.iter().find(|vmid| census.at(**vmid).is_none()) {
         let (first, last) = wanted.platform.vmids;
-        let why = format!("no guest of that number is in the range {first} to {last}, or bears the castle's tag");
+        let why = format!(
+            "no guest of that number is in the range {first} to {last}, or bears the castle's tag"
+        );
         return Err(Failure::new(Class::Invalid, format!("wipe guest {unknown}"), why)
             .hint("--force-foreign is for guests that the list shows; anything else is for Proxmox itself"));
     }
@@ -115,9 +117,9 @@ async fn hit(
 ) -> Result<Hit, Failure> {
     let vmid = met.guest.vmid;
     let disks = bearing(client, &met.guest.node, |number| number == vmid).await?;
-    let spared = borrowed(vmid, &met.config).into_iter().map(|(volid, owner)| {
-        format!("{volid} of guest {owner}")
-    });
+    let spared = borrowed(vmid, &met.config)
+        .into_iter()
+        .map(|(volid, owner)| format!("{volid} of guest {owner}"));
     Ok(Hit {
         vmid,
         what: met.named(),
@@ -148,8 +150,12 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
     let why = match &met.whose {
         Whose::Ours(_) if is_near(spec, vmid) => return Fate::Goes,
         _ if forced => return Fate::Forced,
-        Whose::Ours(_) => format!("its number is not in the castle's range; `castle down`, or {force}"),
-        Whose::InTheMaking => "a task is still making it: wait for its end, and run the same command again".to_owned(),
+        Whose::Ours(_) => {
+            format!("its number is not in the castle's range; `castle down`, or {force}")
+        }
+        Whose::InTheMaking => {
+            "a task is still making it: wait for its end, and run the same command again".to_owned()
+        }
         Whose::Doubtful(_) => format!("nothing proves it to be this castle's; {force}"),
         Whose::Castle(_) | Whose::Somebody(_) => format!("it is not this castle's; {force}"),
     };
@@ -244,7 +250,8 @@ impl Step for Wipe {
             return Ok(Some(self.named()));
         }
         let orphans = self.orphans(&client).await?;
-        Ok((!orphans.is_empty()).then(|| format!("{}: gone, but for {}", self.named(), orphans.join(", "))))
+        Ok((!orphans.is_empty())
+            .then(|| format!("{}: gone, but for {}", self.named(), orphans.join(", "))))
     }
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {

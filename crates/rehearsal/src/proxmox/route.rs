@@ -182,7 +182,8 @@ impl Proxmox {
         }
         let folder = if path.starts_with("/lxc") { "lxc" } else { "qemu-server" };
         let vmid = request.vmid();
-        let words = format!("Configuration file 'nodes/{node}/{folder}/{vmid}.conf' does not exist");
+        let words =
+            format!("Configuration file 'nodes/{node}/{folder}/{vmid}.conf' does not exist");
         Err(Refusal::failed(words))
     }
 }

@@ -80,7 +80,10 @@ async fn a_task_that_goes_on_is_left_over_and_what_does_not_answer_is_not_seen()
     let cut = tokio::time::timeout(std::time::Duration::from_secs(7), bench.up()).await;
     assert!(cut.is_err());
     let seen = audited(&bench, true).await;
-    assert!(seen.iter().any(|line| line.starts_with("left over task download of talos-")), "{seen:#?}");
+    assert!(
+        seen.iter().any(|line| line.starts_with("left over task download of talos-")),
+        "{seen:#?}"
+    );
     bench.cause(ProxmoxTrouble::TokenRevoked);
     let (spec, world, secrets) = (&bench.spec, bench.host.world(), bench.secrets());
     let auditor = Auditor { spec, world: &world, secrets: &secrets, kept: None, gone: true };

@@ -116,7 +116,12 @@ async fn a_disk_that_only_bears_our_number_goes_with_its_vm_unless_another_guest
     let left = bench.inventory().proxmox.volumes;
     assert_eq!(left, ["local-lvm:vm-421-disk-9", "local-lvm:vm-700-disk-0"]);
     let told = bench.notices();
-    assert!(told.contains("local-lvm:vm-421-disk-9 stays: it bears the number 421, and guest 700 has it"), "{told}");
+    assert!(
+        told.contains(
+            "local-lvm:vm-421-disk-9 stays: it bears the number 421, and guest 700 has it"
+        ),
+        "{told}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +140,10 @@ async fn what_was_detached_goes_and_what_is_borrowed_stays() {
     assert!(run.is_done(), "{}", run.told());
     assert_eq!(bench.inventory().proxmox.volumes, ["local-lvm:vm-999-disk-9"]);
     let told = bench.notices();
-    assert!(told.contains("local-lvm:vm-999-disk-9 stays") && told.contains("guest 999's"), "{told}");
+    assert!(
+        told.contains("local-lvm:vm-999-disk-9 stays") && told.contains("guest 999's"),
+        "{told}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use castle_model::{Class, VmId};
 
-use super::super::wipe::{Fate, Hit, add, list};
 use super::super::image_id;
+use super::super::wipe::{Fate, Hit, add, list};
 use super::*;
 
 async fn listed(bench: &Bench, forced: &[u32]) -> Result<Vec<Hit>, Failure> {
@@ -13,11 +13,15 @@ async fn listed(bench: &Bench, forced: &[u32]) -> Result<Vec<Hit>, Failure> {
     list(&bench.spec, &bench.host.world(), &bench.secrets(), &forced).await
 }
 
+fn part(bench: &Bench) -> Graph {
+    bench.graph().part(|decl| (decl.always || decl.id == image_id()).then(|| decl.clone()))
+}
+
 /// Wipes as the program does, with nothing of ours remembered.
 async fn wiped(bench: &mut Bench, forced: &[u32]) -> Run {
     bench.disk = MemoryDisk::new();
     let hits = listed(bench, forced).await.unwrap();
-    let mut graph = bench.graph().part(|decl| decl.always || decl.id == image_id());
+    let mut graph = part(bench);
     add(&mut graph, &bench.spec, &bench.host.world(), &hits, &[]);
     graph.check().unwrap();
     bench.run_graph(Direction::Down, graph).await
@@ -130,7 +134,7 @@ async fn another_guest_that_took_the_number_meanwhile_is_left_alone() {
     let hits = listed(&bench, &[]).await.unwrap();
     bench.cause(ProxmoxTrouble::Destroyed { vmid: 431 });
     bench.cause(foreign(431));
-    let mut graph = bench.graph().part(|decl| decl.always || decl.id == image_id());
+    let mut graph = part(&bench);
     add(&mut graph, &bench.spec, &bench.host.world(), &hits, &[]);
     let run = bench.run_graph(Direction::Down, graph).await;
     assert!(run.told().contains("another guest has its number"), "{}", run.told());
