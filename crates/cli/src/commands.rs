@@ -1,7 +1,7 @@
 //! Which command does what: one line per command, one file per command.
 
 mod attach;
-mod audit;
+pub(crate) mod audit;
 mod check;
 mod faults;
 mod give;

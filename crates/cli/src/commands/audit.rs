@@ -33,7 +33,8 @@ pub(crate) fn run(
         if !everywhere.json {
             output::say(&real::announce(&castle));
         }
-        let look = look(&castle, (&world, &access), args, everywhere.json, settings);
+        let gone = should_be_gone(&castle, args);
+        let look = look(&castle, (&world, &access), gone, everywhere.json, settings);
         return real::runtime()?.block_on(look);
     }
     let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
@@ -41,21 +42,25 @@ pub(crate) fn run(
         let host = rehearsal.look()?;
         host.spawn_driver();
         let access = rehearsal.access(&host);
-        let seen = (&host.world(), &access);
-        look(&rehearsal.castle, seen, args, everywhere.json, settings).await
+        let (seen, gone) = ((&host.world(), &access), should_be_gone(&rehearsal.castle, args));
+        look(&rehearsal.castle, seen, gone, everywhere.json, settings).await
     })
 }
 
-async fn look(
+/// What is told of the castle beforehand: nothing that our records say decides what is there, only what should be.
+fn should_be_gone(castle: &Castle, args: &AuditArgs) -> Option<bool> {
+    let peek = StateRoot::peek(&castle.state).ok().flatten();
+    if args.gone { Some(true) } else { peek.and_then(|peek| is_gone(&peek.records)) }
+}
+
+/// Looks and shows.
+pub(crate) async fn look(
     castle: &Castle,
     (world, access): (&World, &Access),
-    args: &AuditArgs,
+    gone: Option<bool>,
     json: bool,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
-    // Nothing that our records say decides what is there; only what should be there is theirs to tell.
-    let peek = StateRoot::peek(&castle.state).ok().flatten();
-    let gone = if args.gone { Some(true) } else { peek.and_then(|peek| is_gone(&peek.records)) };
     let found = audit(&castle.spec, world, access, gone).await;
     let found = found.map_err(|failure| Problem::failure(&failure))?;
     show(&found, json, settings);

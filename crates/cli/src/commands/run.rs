@@ -199,7 +199,10 @@ async fn perform(
             return Err(Problem::usage("this is not done by a process of its own")
                 .hint("leave --detach out"));
         }
-        Act::Wipe => return wipe::go(session, args, journals).await.map(Went::Through),
+        Act::Wipe => {
+            let agreed = (args.yes, args.force_foreign.as_slice());
+            return wipe::go(session, agreed, journals).await.map(Went::Through);
+        }
         Act::Layer => return layer::go(session, args, journals).await.map(Went::Through),
         Act::Up | Act::Down | Act::Rebirth(_) => {}
     }

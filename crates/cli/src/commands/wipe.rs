@@ -15,7 +15,6 @@ use castle_platforms::proxmox::image_id;
 use castle_platforms::proxmox::wipe::{Fate, Hit, add, list};
 use castle_view::audit::{self, Shown};
 
-use crate::args::Run;
 use crate::castle;
 use crate::clearing::{Clearing, agreed, exit_of, show};
 use crate::commands::rebirth;
@@ -24,17 +23,18 @@ use crate::face::style;
 use crate::output;
 use crate::session::{Consent, Session};
 
-/// Lists, asks, removes, looks again.
+/// Lists, asks, removes, looks again. With `yes`, somebody has agreed beforehand; the numbers are those of guests that go
+/// although nothing proves them to be the castle's.
 pub(crate) async fn go(
     session: &Session<'_>,
-    args: &Run,
+    (yes, forced): (bool, &[u32]),
     journals: &mut Journals,
 ) -> Result<Exit, Problem> {
     let Session { settings, castle, world, access, json, .. } = session;
     let clearing = Clearing { session, go_on: format!("{} wipe", castle.command) };
     let failed = |failure: Failure| Problem::failure(&failure);
     let keys = platform_keys(&castle.spec, world, access).await.map_err(failed)?;
-    let forced: BTreeSet<VmId> = args.force_foreign.iter().copied().map(VmId).collect();
+    let forced: BTreeSet<VmId> = forced.iter().copied().map(VmId).collect();
     let hits = list(&castle.spec, world, &keys, &forced).await.map_err(failed)?;
     let before = clearing.audit().await?;
     show_list(session, &hits, &before);
@@ -44,7 +44,7 @@ pub(crate) async fn go(
         output::say(&format!("there is nothing of castle `{name}` to wipe: nothing was done"));
         return Ok(exit_of(RunOutcome::Done, &before));
     }
-    agreed(castle, settings, args.yes)?;
+    agreed(castle, settings, yes)?;
     rebirth::make_way(session, Direction::Down, Consent::Given, journals).await?;
     let graph = graph(session, &hits, journals.records())?;
     let outputs = Arc::<Outputs>::default();
