@@ -149,9 +149,16 @@ mod tests {
                 .advice("if nobody needs it, on the host: pvesm free local-lvm:vm-421-disk-9"),
             ],
         );
-        insta::assert_snapshot!(text(&audit, Style::default()), @r"");
+        insta::assert_snapshot!(text(&audit, Style::default()), @r"
+        audit of castle blue, which should be gone: 1 thing is left
+          left over  disk   local-lvm:vm-421-disk-9 (1024 MiB)  pve
+            it bears the number of cp-01, and no guest has it
+            to do: if nobody needs it, on the host: pvesm free local-lvm:vm-421-disk-9
+          not ours   guest  VM 425 `mail`                       pve
+            somebody else's: it bears no mark of a castle
+        ");
         let none = Audit::new("blue".parse().unwrap(), true, Vec::new());
-        insta::assert_snapshot!(text(&none, Style::default()), @r"");
+        insta::assert_snapshot!(text(&none, Style::default()), @"audit of castle blue, which should be gone: nothing is left of it");
     }
 
     #[test]
@@ -176,6 +183,18 @@ mod tests {
             stays: Some("it is not this castle's; `--force-foreign 425` removes it".to_owned()),
             ..guest.clone()
         };
-        insta::assert_snapshot!(list(&[guest, other], Style::default()), @r"");
+        insta::assert_snapshot!(list(&[guest, other], Style::default()), @r"
+        1 guest would be removed:
+          VM 421 `blue-cp-01` on pve
+            owner: cp-01 of this castle, life 0011223344556677
+            tags:  castle, castle-blue
+            dies:  2 disks, 40 GiB: local-lvm:vm-421-disk-0 (4 MiB),
+                   local-lvm:vm-421-disk-1 (40960 MiB)
+            kept:  local-lvm:vm-999-disk-0 of guest 999
+        1 guest would be left alone:
+          container 425 `dns` on pve
+            owner: somebody else's: castle makes no containers
+            stays: it is not this castle's; `--force-foreign 425` removes it
+        ");
     }
 }
