@@ -115,7 +115,10 @@ fn half_razed(records: &Records) -> bool {
         StepState::Intended { verb, .. } => *verb == Verb::Remove,
         StepState::Absent | StepState::Done { .. } | StepState::Failed { .. } => false,
     };
-    records.incarnation.is_some() && records.steps.values().any(razed)
+    // A layer inside the cluster may go alone, and come back.
+    let mut carrying =
+        records.steps.iter().filter(|(id, _)| matches!(id.layer(), "platform" | "secrets"));
+    records.incarnation.is_some() && carrying.any(|(_, state)| razed(state))
 }
 
 /// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment. Runs whose events

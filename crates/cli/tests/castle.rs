@@ -8,10 +8,14 @@ mod datacenter;
 
 #[path = "castle/attach.rs"]
 mod attach;
+#[path = "castle/audit.rs"]
+mod audit;
 #[path = "castle/canary.rs"]
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/down.rs"]
+mod down;
 #[path = "castle/faults.rs"]
 mod faults;
 #[path = "castle/give.rs"]
@@ -46,3 +50,5 @@ mod scenarios;
 mod secrets;
 #[path = "castle/serve.rs"]
 mod serve;
+#[path = "castle/wipe.rs"]
+mod wipe;

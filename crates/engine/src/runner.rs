@@ -306,6 +306,9 @@ impl Turns<'_> {
         for live in self.live.values() {
             live.task.abort();
         }
+        if self.report.outcome == RunOutcome::Done {
+            self.end_life()?;
+        }
         self.given
             .journals
             .end_run((self.given.now)(), self.report.outcome)

@@ -25,6 +25,7 @@ use crate::secrets::source::Access;
 use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
+mod down;
 mod handover;
 mod machines;
 mod owners;

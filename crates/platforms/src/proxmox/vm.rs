@@ -8,9 +8,11 @@ use castle_model::spec::Role;
 use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
 use castle_proxmox::{Config, GuestKind, Proxmox};
 use castle_talos::Presence;
+use futures::future::BoxFuture;
 
 use super::inventory::{abandoned, described};
 use super::mark::{Mark, Owner, castle_tag, owner};
+use super::removal::Removal;
 use super::shape::{Difference, difference, parameters};
 use super::wanted::VmNode;
 use super::{Site, image, task};
@@ -204,64 +206,25 @@ impl Vm {
 
     /// Destroys a VM that is proven ours, with everything that bears its number.
     async fn remove(&self, cx: &Context, client: &Proxmox, config: &Config) -> Result<(), Failure> {
-        let (vmid, what) = (self.node.vmid, format!("remove {}", self.named()));
-        if config.get("protection") == Some("1") {
-            let why = "somebody has protected it in Proxmox, so it was not even switched off";
-            return Err(Failure::new(Class::Conflict, what, why).hint(format!(
-                "if it may really go, take the protection off (qm set {vmid} --protection 0), then run the same command again"
-            )));
-        }
-        let on = match self.running(client).await {
-            // It went since we looked, by an earlier call whose answer was lost.
-            Err(failure) if failure.class == Class::Gone => false,
-            running => running?,
+        let removal = Removal {
+            client,
+            node: self.host(),
+            vmid: self.node.vmid,
+            kind: GuestKind::Vm,
+            named: self.named(),
         };
-        if on {
-            let stopping = client.stop(self.host(), vmid).await.map_err(self.failed("stop"))?;
-            task::follow(cx, client, &stopping, &format!("stop {}", self.named())).await?;
-        }
-        // Somebody may have put another guest there while it stopped.
-        match self.look(client).await? {
-            Seen::Nothing => return Ok(()),
-            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
-                return Err(self.foreign("remove", &whose));
-            }
-            Seen::Ours(..) | Seen::InTheMaking => {}
-        }
-        let removing = match client.delete_vm(self.host(), vmid).await {
-            Ok(removing) => removing,
-            Err(error) if error.is_missing() => {
-                let why =
-                    "it went while we looked: whether anything of it is left is looked at next";
-                return Err(Failure::new(Class::Transient, what, why));
-            }
-            Err(error) => return Err(self.failed("remove")(error)),
+        let still = || -> BoxFuture<'_, Result<bool, Failure>> {
+            Box::pin(async {
+                match self.look(client).await? {
+                    Seen::Nothing => Ok(false),
+                    Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
+                        Err(self.foreign("remove", &whose))
+                    }
+                    Seen::Ours(..) | Seen::InTheMaking => Ok(true),
+                }
+            })
         };
-        match task::follow(cx, client, &removing, &what).await {
-            // An earlier call whose answer was lost has removed it.
-            Err(failure) if failure.class == Class::Gone => {}
-            outcome => outcome?,
-        }
-        self.nothing_left(client).await
-    }
-
-    /// A disk that could not be removed is only a warning to Proxmox.
-    async fn nothing_left(&self, client: &Proxmox) -> Result<(), Failure> {
-        let storage = &self.site.spec.platform.storage;
-        let disks = client.content(self.host(), storage, Some("images")).await;
-        let disks = disks.map_err(self.failed("look for disks of"))?;
-        let left: Vec<String> = disks
-            .into_iter()
-            .filter(|disk| disk.vmid == u64::from(self.node.vmid.0))
-            .map(|disk| disk.volid)
-            .collect();
-        if left.is_empty() {
-            return Ok(());
-        }
-        let commands: Vec<String> = left.iter().map(|disk| format!("pvesm free {disk}")).collect();
-        let why = format!("the VM is gone, and Proxmox has left {}", left.join(", "));
-        Err(Failure::new(Class::Conflict, format!("remove the disks of {}", self.named()), why)
-            .hint(format!("remove them on the host: {}", commands.join("; "))))
+        removal.carry_out(cx, config, &still).await
     }
 
     async fn start(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
