@@ -6,10 +6,14 @@ mod context;
 #[path = "castle/datacenter.rs"]
 mod datacenter;
 
+#[path = "castle/adopt.rs"]
+mod adopt;
 #[path = "castle/canary.rs"]
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/drift.rs"]
+mod drift;
 #[path = "castle/faults.rs"]
 mod faults;
 #[path = "castle/give.rs"]

@@ -25,6 +25,8 @@ use crate::secrets::source::Access;
 use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
+mod adoption;
+mod drift;
 mod handover;
 mod machines;
 mod owners;

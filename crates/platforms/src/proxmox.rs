@@ -22,6 +22,7 @@ pub mod inventory;
 pub mod mark;
 pub mod preflight;
 pub mod privileges;
+pub mod recognise;
 mod shape;
 mod strays;
 mod task;

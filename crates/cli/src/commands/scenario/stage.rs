@@ -191,7 +191,7 @@ impl<'a> Stage<'a> {
             _ => {
                 let records = journals.records().clone();
                 let (problems, notices) = (BTreeMap::new(), Vec::new());
-                let peek = Peek { records, problems, notices, holder: None };
+                let peek = Peek { records, problems, damage: None, notices, holder: None };
                 status::show(castle, &peek, world.clock.now(), false, self.settings);
                 return Ok(Exit::Done);
             }
