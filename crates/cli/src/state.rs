@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use castle_journal::{
-    Holder, INCARNATION_LAYER, Records, SetAside, StateError, StateRoot, StepState,
+    Holder, INCARNATION_LAYER, Records, SetAside, StateError, StateRoot, StepState, number,
 };
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
@@ -11,48 +11,40 @@ use castle_model::time::Moment;
 use castle_model::{LayerName, RunId, Verb};
 
 use crate::castle::{Castle, Place};
+use crate::commands::rebirth::refuse_half_razed;
+use crate::commands::run::Act;
 use crate::exit::Problem;
 use crate::output;
+use crate::patience::{Patience, until_free};
 use crate::rehearsal::rehearse;
-use crate::session::word;
 use crate::settings::Settings;
 
 /// Who holds a lock, for others to read.
 pub(crate) fn holder(castle: &Castle, settings: &Settings, command: &str) -> Holder {
-    Holder {
-        pid: std::process::id(),
-        host: settings.host.clone(),
-        since: wall_clock(),
-        command: format!("{} {command}", castle.command),
-    }
+    Holder::this(settings.host.clone(), wall_clock(), format!("{} {command}", castle.command))
 }
 
 /// Opens and locks the state of a castle, and refuses what is not its own or not sound.
 pub(crate) fn hold(
     castle: &Castle,
     settings: &Settings,
-    direction: Direction,
+    act: &Act,
+    patience: Option<Patience>,
 ) -> Result<StateRoot, Problem> {
     other_world(castle)?;
-    let holder = holder(castle, settings, word(direction));
-    let refused = |error: StateError| match &error {
-        StateError::Locked { .. } if castle.place == Place::Rehearsal => {
-            let hint = error.hint();
-            let explicit = rehearse(&castle.command);
-            state_problem(&error).hint(format!(
-                "{hint}, `{explicit} inventory` looks into the datacenter, and `{explicit} poke` changes something there"
-            ))
-        }
-        _ => state_problem(&error),
-    };
-    let mut root = match StateRoot::open(&castle.state, &holder) {
+    let direction = act.first();
+    let busy =
+        |error: &StateError| matches!(error, StateError::Locked { .. }).then(|| error.to_string());
+    let holder = holder(castle, settings, act.word());
+    let open = || StateRoot::open(&castle.state, &holder);
+    let mut root = match until_free(patience, open, busy) {
         Err(damage @ StateError::Corrupt(_)) => {
             let (root, aside) =
                 StateRoot::open_anew(&castle.state, &holder).map_err(|e| state_problem(&e))?;
             tell_anew(&damage, &aside);
             root
         }
-        other => other.map_err(refused)?,
+        other => other.map_err(|error| refused(castle, &error))?,
     };
     for torn in root.journals().notices() {
         output::talk(&format!("notice: {torn}"));
@@ -60,14 +52,33 @@ pub(crate) fn hold(
     of_this_castle(castle, root.journals().records())?;
     let lost = set_damage_aside(&mut root)?;
     let records = root.journals().records();
-    whole(castle, records, direction)?;
     // Where the journal that knows the life is lost, the end of the last run tells whether all of it went.
     let ended = records.last_run.as_ref().and_then(|run| run.ended);
     let finished = ended.is_some_and(|(_, outcome)| outcome == RunOutcome::Done);
-    if lost.iter().any(|layer| layer.as_str() == INCARNATION_LAYER) && !finished {
-        refuse_half_razed(castle, records, direction, true)?;
+    let unknown = lost.iter().any(|layer| layer.as_str() == INCARNATION_LAYER);
+    let alive = records.incarnation.is_some() || (unknown && !finished);
+    if let Some(rebirth) = root.journals().open_rebirth()
+        && direction == Direction::Up
+        && half_razed(records, alive)
+    {
+        return Err(refuse_half_razed(castle, rebirth));
     }
+    refuse_half(castle, records, direction, alive)?;
     Ok(root)
+}
+
+/// Why a state that somebody else holds, or that can not be used, is refused.
+fn refused(castle: &Castle, error: &StateError) -> Problem {
+    match error {
+        StateError::Locked { .. } if castle.place == Place::Rehearsal => {
+            let hint = error.hint();
+            let explicit = rehearse(&castle.command);
+            state_problem(error).hint(format!(
+                "{hint}, `{explicit} inventory` looks into the datacenter, and `{explicit} poke` changes something there"
+            ))
+        }
+        _ => state_problem(error),
+    }
 }
 
 /// Refuses the state of another castle.
@@ -128,10 +139,10 @@ pub(crate) fn whole(
     records: &Records,
     direction: Direction,
 ) -> Result<(), Problem> {
-    refuse_half_razed(castle, records, direction, records.incarnation.is_some())
+    refuse_half(castle, records, direction, records.incarnation.is_some())
 }
 
-fn refuse_half_razed(
+fn refuse_half(
     castle: &Castle,
     records: &Records,
     direction: Direction,
@@ -182,11 +193,11 @@ fn half_razed(records: &Records, alive: bool) -> bool {
     alive && records.steps.values().any(razed)
 }
 
-/// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment.
-pub(crate) fn next_run(records: &Records, now: Moment) -> RunId {
-    let last = records
-        .last_id()
-        .and_then(|id| id.as_str().strip_prefix('r')?.split('-').next()?.parse::<u64>().ok());
+/// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment. Runs whose events
+/// are kept count too: the journals may have been begun anew since.
+pub(crate) fn next_run(records: &Records, kept: Option<&RunId>, now: Moment) -> RunId {
+    let known = records.last_id();
+    let last = known.into_iter().chain(kept).map(number).max();
     let (year, month, day) = now.date();
     RunId::new(format!("r{:04}-{year:04}{month:02}{day:02}", last.unwrap_or(0) + 1))
 }

@@ -8,6 +8,8 @@ mod datacenter;
 
 #[path = "castle/adopt.rs"]
 mod adopt;
+#[path = "castle/attach.rs"]
+mod attach;
 #[path = "castle/canary.rs"]
 mod canary;
 #[path = "castle/crash.rs"]
@@ -20,6 +22,8 @@ mod faults;
 mod give;
 #[path = "castle/hardening.rs"]
 mod hardening;
+#[path = "castle/history.rs"]
+mod history;
 #[path = "castle/interrupt.rs"]
 mod interrupt;
 #[path = "castle/judge.rs"]
@@ -34,6 +38,8 @@ mod output;
 mod poke;
 #[path = "castle/real.rs"]
 mod real;
+#[path = "castle/rebirth.rs"]
+mod rebirth;
 #[path = "castle/refusal.rs"]
 mod refusal;
 #[path = "castle/rise.rs"]

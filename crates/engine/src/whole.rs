@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use castle_journal::{Journals, Start, StateError};
+use castle_journal::{Journals, Records, Start, StateError, StepState};
 use castle_model::deadline::Deadlines;
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{CastleName, Event, Plan, RunId};
+use castle_model::{CastleName, Event, Plan, RunId, StepId};
 use castle_plan::OrderError;
 
 use crate::graph::Graph;
@@ -66,7 +66,8 @@ impl Whole<'_> {
         let decls = self.graph.decls();
         let plan = match direction {
             Direction::Up => {
-                castle_plan::up(self.castle, decls, &surveyor.look().await, &BTreeSet::new())
+                let known = known(self.journals.records());
+                castle_plan::up(self.castle, decls, &surveyor.look().await, &known)
             }
             Direction::Down => {
                 castle_plan::down(self.castle, decls, &surveyor.look_for_leftovers().await)
@@ -98,11 +99,17 @@ impl Whole<'_> {
     }
 }
 
+/// The steps whose outcome the journal holds.
+fn known(records: &Records) -> BTreeSet<StepId> {
+    let done = |state: &StepState| matches!(state, StepState::Done { .. });
+    records.steps.iter().filter(|(_, state)| done(state)).map(|(id, _)| id.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
     use castle_journal::MemoryDisk;
-    use castle_model::{EventKind, Failure, Observed, StepDecl, StepId};
+    use castle_model::{EventKind, Failure, Observed, StepDecl};
 
     use super::*;
     use crate::context::Context;

@@ -2,8 +2,13 @@
 
 mod aside;
 mod damage;
+mod every_byte;
+mod every_call;
 mod folder;
 mod laws;
+mod life;
+mod rebirth;
+mod runs;
 
 use std::collections::BTreeMap;
 

@@ -42,6 +42,7 @@ mod tls;
 use desk::Desk;
 use dial::HostDialer;
 use shared::Shared;
+pub use shared::{Stage, Told};
 pub use supply::Pace;
 use supply::{HostClock, HostEntropy, VirtualTime};
 use tls::Certificates;
@@ -177,6 +178,17 @@ impl Host {
     pub fn look(folder: Option<&Path>, spec: &Spec, seed: u64) -> Result<Self, HostError> {
         let found = folder.map(Store::look).transpose()?.flatten();
         let datacenter = found.unwrap_or_else(|| Datacenter::new(Birth::of(spec, seed)));
+        let time = VirtualTime::from(datacenter.now, datacenter.dawn);
+        Self::over(datacenter, None, spec, time)
+    }
+
+    /// Hosts a world that is at hand as a value, in memory: as a process that opens what another one left.
+    ///
+    /// Must be called on the runtime that the rehearsal runs on.
+    ///
+    /// # Errors
+    /// If the certificates of its servers cannot be made.
+    pub fn of(datacenter: Datacenter, spec: &Spec) -> Result<Self, HostError> {
         let time = VirtualTime::from(datacenter.now, datacenter.dawn);
         Self::over(datacenter, None, spec, time)
     }
@@ -407,6 +419,17 @@ impl Host {
     /// Tells each strike at the moment when it happens. The world is locked then: the listener must not ask it anything.
     pub fn on_strike(&self, listener: impl Fn(&Strike) + Send + 'static) {
         self.shared.listen_to_strikes(Box::new(listener));
+    }
+
+    /// Tells of every call, at each stage of it. The world is locked then: the listener must not ask it anything.
+    pub fn on_call(&self, listener: impl Fn(&Told<'_>) + Send + 'static) {
+        self.shared.listen_to_calls(Box::new(listener));
+    }
+
+    /// How often the world has changed since this process opened it, and how many requests were answered.
+    #[must_use]
+    pub fn counted(&self) -> (u64, usize) {
+        self.shared.counted()
     }
 
     /// Says how the program ends when a rule kills it; without it, only [`Self::killed`] tells.

@@ -1,6 +1,6 @@
 //! The mark of ownership on our objects, and the digest by which unchanged ones are left alone.
 
-use castle_model::{CastleName, DigestKey, Incarnation, LayerName};
+use castle_model::{Bug, CastleName, DigestKey, Incarnation, LayerName, planted};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,6 +57,7 @@ impl Mark {
     #[must_use]
     pub fn compare(&self, wanted: &Object, there: &Object) -> Standing {
         match there.label(CASTLE) {
+            _ if planted(Bug::ForeignObjectIsOurs) => {}
             None if !claim::is_applied_by_us(there) => {
                 return Standing::Foreign(claim::owner(wanted, there));
             }
@@ -65,7 +66,8 @@ impl Mark {
             }
             _ => {}
         }
-        if let Some(claim) = claim::claim(wanted, there) {
+        let claim = claim::claim(wanted, there);
+        if let Some(claim) = claim.filter(|_| !planted(Bug::ForeignObjectIsOurs)) {
             return Standing::Foreign(claim);
         }
         let difference = if !self.is_of_this_life(there) {

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
-use super::shared::{CallDoor, Shared, WatchMark};
+use super::shared::{CallDoor, Shared, Stage, WatchMark};
 use super::strike::{self, Cut};
 use super::tls::Certificates;
 use crate::kubernetes::WatchCursor;
@@ -199,6 +199,7 @@ async fn answer(
     seen.again = shared.is_kept(&seen, query);
     let blow = shared.meet(&seen);
     strike::before(&shared, blow.as_ref(), &cut).await?;
+    shared.tell_call(Stage::Heard, &seen);
     let (server, host) = match &target {
         Target::Endpoint { server, host } => (*server, host.clone()),
         Target::Machine { listen: Listen::KubeApi { .. }, address, .. } => {
@@ -213,6 +214,7 @@ async fn answer(
                 }
                 None => machine(shared.clone(), vmid, listen, peer, request).await,
             };
+            shared.tell_call(Stage::Carried, &seen);
             strike::after(&shared, blow.as_ref(), &cut).await?;
             return Ok(response);
         }
@@ -227,8 +229,10 @@ async fn answer(
     // No answer: the world has ended, and the connection with it.
     let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
         .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
+    shared.tell_call(Stage::Carried, &seen);
     strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
+    shared.tell_call(Stage::Answered, &seen);
     if bodiless && let HttpBody::Whole(body) = &reply.body {
         // HTTP/2 takes a body where none may be as a breach.
         reply.headers.push(("content-length".to_owned(), body.len().to_string()));

@@ -22,9 +22,12 @@ use crate::turn::{Dice, Door, HttpCall, HttpReply, Server};
 use crate::world::{Answer, Datacenter, Input, Output};
 
 mod strike;
+mod told;
 
 pub(super) use strike::WatchMark;
 use strike::Witness;
+use told::CallListener;
+pub use told::{Stage, Told};
 
 pub(super) struct Shared {
     pub(super) time: VirtualTime,
@@ -48,6 +51,10 @@ struct State {
     /// What is to break.
     armed: Armed,
     witness: Witness,
+    /// Who is told of calls.
+    calls: Option<CallListener>,
+    /// How often the world has changed.
+    changes: u64,
     /// Why the world is not spoken for any more.
     ended: Option<Ended>,
 }
@@ -82,6 +89,8 @@ impl Shared {
                 latency,
                 armed: Armed::default(),
                 witness: Witness::default(),
+                calls: None,
+                changes: 0,
                 ended: None,
             }),
         }
@@ -187,6 +196,7 @@ impl Shared {
         if !output.changed {
             return Some(output);
         }
+        state.changes += 1;
         let State { store, datacenter, .. } = state;
         let kept = store.as_mut().map_or(Ok(()), |store| {
             store.append(at, input)?;

@@ -13,6 +13,8 @@ fn standing() -> Standing {
         last_run: None,
         holder: None,
         steps: BTreeMap::new(),
+        now: None,
+        rebirth: None,
         damaged: BTreeMap::new(),
         damage: None,
     }

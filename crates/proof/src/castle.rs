@@ -1,0 +1,227 @@
+//! One process of castle over a world and a disk: what a person starts, and what is left when it ends or is killed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use castle_engine::{Report, Stop, Whole};
+use castle_infisical::Credentials;
+use castle_journal::{Journals, MemoryDisk, Records};
+use castle_layers::secrets::source::Access;
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::spec::Trust;
+use castle_model::{Event, Plan, RunId};
+use castle_rehearsal::Host;
+use castle_rehearsal::fault::Rule;
+use castle_rehearsal::host::runtime;
+use castle_rehearsal::trace::Request;
+use castle_rehearsal::world::Datacenter;
+
+use crate::disk::ToldDisk;
+use crate::point::Recorder;
+use crate::setting::Setting;
+
+/// How long the world goes on by itself before it is looked at, in virtual seconds: whatever was under way is over then.
+const SETTLE: Duration = Duration::from_secs(600);
+
+/// The world and the state on disk at one moment.
+#[derive(Debug)]
+pub struct Stand {
+    /// The datacenter.
+    pub datacenter: Datacenter,
+    /// The state root.
+    pub disk: MemoryDisk,
+}
+
+impl Stand {
+    /// The same once more, which goes its own way from here.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { datacenter: self.datacenter.clone(), disk: self.disk.copy() }
+    }
+
+    /// What the journals say; an error is the journals' own.
+    ///
+    /// # Errors
+    /// If they can not be read.
+    pub fn records(&self) -> Result<Records, String> {
+        let journals = Journals::open(Box::new(self.disk.copy())).map_err(|e| chain(&e))?;
+        Ok(journals.records().clone())
+    }
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// `castle up`.
+    Up,
+    /// `castle down`.
+    Down,
+}
+
+impl Command {
+    /// The word that is typed.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+
+    fn direction(self) -> Direction {
+        match self {
+            Self::Up => Direction::Up,
+            Self::Down => Direction::Down,
+        }
+    }
+}
+
+/// What surrounds a run.
+#[derive(Default)]
+pub struct Around {
+    /// Who hears of its moments.
+    pub recorder: Option<Recorder>,
+    /// What goes wrong meanwhile.
+    pub rules: Vec<Rule>,
+    /// Whether the world goes on for a while afterwards.
+    pub settles: bool,
+}
+
+/// What a process did.
+pub struct Run {
+    /// What was started.
+    pub command: Command,
+    /// How it ended, in the words of the error if it came to no report.
+    pub ended: Result<(Plan, Report), String>,
+    /// What it told.
+    pub events: Vec<Event>,
+    /// What the servers saw of it.
+    pub requests: Vec<Request>,
+    /// The hash over requests and effects.
+    pub trace: String,
+    /// What struck, in words.
+    pub strikes: Vec<String>,
+    /// When the process ended, in virtual milliseconds since the world's birth.
+    pub over: u64,
+    /// The world and the disk afterwards.
+    pub stand: Stand,
+}
+
+impl Run {
+    /// Whether every step is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(&self.ended, Ok((_, report)) if report.outcome == RunOutcome::Done)
+    }
+
+    /// How it ended, in words.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        match &self.ended {
+            Err(error) => error.clone(),
+            Ok((_, report)) => {
+                let failures = report.failures.iter();
+                let told: Vec<String> =
+                    failures.map(|(step, failure)| format!("{step}: {failure}")).collect();
+                format!("{:?} {}", report.outcome, told.join("; "))
+            }
+        }
+    }
+}
+
+/// Runs a command as a process of its own, on a runtime of its own.
+///
+/// # Panics
+/// If the operating system gives no runtime, or the rehearsal no certificates: then nothing can be proven.
+#[must_use]
+pub fn run(stand: Stand, setting: &Setting, command: Command, around: Around) -> Run {
+    runtime().expect("a runtime").block_on(process(stand, setting, command, around))
+}
+
+async fn process(stand: Stand, setting: &Setting, command: Command, around: Around) -> Run {
+    let Stand { datacenter, disk } = stand;
+    let host = Arc::new(Host::of(datacenter, &setting.spec).expect("certificates"));
+    host.spawn_driver();
+    host.arm(around.rules);
+    let hearing = around.recorder.as_ref().map(|recorder| {
+        recorder.attend(&host, &disk);
+        recorder.hearing(&host)
+    });
+    let mut events = Vec::new();
+    let told = ToldDisk { disk: disk.clone(), hearing };
+    let ended = castle(&host, setting, command, told, &mut events).await;
+    let (over, requests, trace) = (host.now(), host.requests(), host.trace_hash());
+    if around.settles {
+        pass(SETTLE).await;
+    }
+    let mut datacenter = host.read(Clone::clone);
+    datacenter.now = datacenter.now.max(host.now());
+    let strikes = host
+        .strikes()
+        .iter()
+        .map(|strike| {
+            format!(
+                "{}.{:03} s: {} ({})",
+                strike.at / 1000,
+                strike.at % 1000,
+                strike.what,
+                strike.rule
+            )
+        })
+        .collect();
+    let stand = Stand { datacenter, disk };
+    Run { command, ended, events, requests, trace, strikes, over, stand }
+}
+
+async fn castle(
+    host: &Host,
+    setting: &Setting,
+    command: Command,
+    disk: ToldDisk,
+    events: &mut Vec<Event>,
+) -> Result<(Plan, Report), String> {
+    let mut spec = setting.spec.clone();
+    if let Some(proxmox) = spec.platform.proxmox_mut() {
+        let fingerprint = host.proxmox_fingerprint().map_err(|e| chain(&e))?;
+        proxmox.trust = Trust::Fingerprint(fingerprint);
+    }
+    let spec = Arc::new(spec);
+    let (client_id, client_secret) = host.credentials();
+    let access = Access::to_infisical(Credentials { client_id, client_secret });
+    let graph = castle_layers::build(&spec, &host.world(), access);
+    let mut journals = Journals::open(Box::new(disk)).map_err(|e| chain(&e))?;
+    let clock = host.clock();
+    let now = clock.clone();
+    let opened = host.read(|world| world.opens);
+    let whole = Whole {
+        castle: &spec.name,
+        graph: &graph,
+        journals: &mut journals,
+        deadlines: &spec.deadlines,
+        now: Arc::new(move || clock.now()),
+        face: &mut |event: &Event| events.push(event.clone()),
+        run: RunId::new(format!("r{opened:04}")),
+        stop: Stop::default(),
+    };
+    let report = whole.go(command.direction()).await.map_err(|e| chain(&e))?;
+    journals.compact_if_grown(now.now()).map_err(|e| chain(&e))?;
+    Ok(report)
+}
+
+/// Lets virtual time pass.
+#[expect(clippy::disallowed_methods, reason = "the world goes on while nobody runs")]
+async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// An error with all that is behind it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(behind) = at {
+        text = format!("{text}: {behind}");
+        at = behind.source();
+    }
+    text
+}

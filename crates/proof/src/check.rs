@@ -1,0 +1,35 @@
+//! The laws, each a checker of its own: it is given what happened and says what broke it.
+
+mod acts;
+mod owner;
+mod same;
+
+use std::fmt;
+
+pub(crate) use acts::{Counts, count};
+pub use acts::{again, doubles};
+pub use owner::foreign;
+pub use same::{inventory, same};
+
+/// A law that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which law.
+    pub law: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+impl Violation {
+    /// A law that does not hold.
+    #[must_use]
+    pub fn new(law: &'static str, what: impl Into<String>) -> Self {
+        Self { law, what: what.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.law, self.what)
+    }
+}

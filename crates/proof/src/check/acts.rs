@@ -1,0 +1,71 @@
+//! Once is enough: nothing that is known to be done is done again, nothing is made twice.
+
+use std::collections::BTreeMap;
+
+use castle_journal::{Records, StepState};
+use castle_model::{Change, Event, EventKind};
+use castle_rehearsal::trace::Request;
+
+use super::Violation;
+use crate::castle::Command;
+
+/// How often each changing call succeeded, by what was asked.
+pub(crate) type Counts = BTreeMap<String, usize>;
+
+/// Steps whose outcome was in the journal, and that acted again all the same.
+#[must_use]
+pub fn again(known: &Records, command: Command, events: &[Event]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for event in events {
+        let EventKind::StepDone { step, change, .. } = &event.kind else { continue };
+        let state = known.step(step);
+        let again = match command {
+            Command::Up => {
+                matches!(state, StepState::Done { .. })
+                    && matches!(change, Change::Created | Change::Updated | Change::Removed)
+            }
+            Command::Down => {
+                matches!(state, StepState::Undone { .. }) && *change == Change::Removed
+            }
+        };
+        if again {
+            let what = format!("{step} was {} in the journal, and {change} again", state.word());
+            found.push(Violation::new("no step acts again", what));
+        }
+    }
+    found
+}
+
+/// Counts changing calls that succeeded.
+pub(crate) fn count(requests: &[Request], counts: &mut Counts) {
+    for request in requests.iter().filter(|request| request.counted && request.status < 300) {
+        let server = request.server.split('/').next().unwrap_or_default();
+        let asked = format!("{server} {} {}", request.method, request.path);
+        *counts.entry(asked).or_default() += 1;
+    }
+}
+
+/// Calls that succeeded more often than without a crash: once more for a step in flight, never for what makes something
+/// that would be there twice.
+#[must_use]
+pub fn doubles(alone: &Counts, together: &Counts) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (asked, times) in together {
+        let usual = alone.get(asked).copied().unwrap_or_default();
+        if makes(asked) && *times > usual {
+            let what = format!("{asked} succeeded {times} times, without a crash {usual} times");
+            found.push(Violation::new("no second object", what));
+        } else if *times > usual + 1 {
+            let what = format!("{asked} succeeded {times} times, without a crash {usual} times");
+            found.push(Violation::new("in flight acts once more", what));
+        }
+    }
+    found
+}
+
+/// Whether a call makes something anew each time.
+fn makes(asked: &str) -> bool {
+    asked.starts_with("proxmox POST")
+        && (asked.ends_with("/qemu") || asked.ends_with("/download-url"))
+        || asked.ends_with("/Bootstrap")
+}

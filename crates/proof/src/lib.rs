@@ -1,0 +1,25 @@
+//! The proof that castle comes back from anything: crashes at every call and every write, and seeds full of surprises.
+//!
+//! A crash leaves two things: the world and the disk. Both are data here, so a crash is a copy of the two taken at one
+//! moment of a run ([`point`]), and the run after it is a new process over the copy. [`matrix`] takes a copy at every
+//! moment of a run; [`seeds`] plays whole lives of castles with faults, crashes and neighbours drawn from a number. What
+//! must hold afterwards is in [`check`], one checker for each law.
+//!
+//! ```text
+//!  Stand { world, disk } --castle::run--> Run { events, requests, Stand after }
+//!        |                      |
+//!        |                      +--at each moment--> Fork { Point, Stand } --castle::run--> judged by check
+//! ```
+//! Nothing of this room is in the binary. It must never know what castle thinks of the world: it asks the datacenter.
+
+pub mod castle;
+pub mod check;
+mod disk;
+pub mod matrix;
+pub mod point;
+pub mod setting;
+
+pub use castle::{Command, Run, Stand};
+pub use check::Violation;
+pub use matrix::{Act, Matrix, matrix, point_of};
+pub use setting::{Setting, Shape};
