@@ -6,6 +6,8 @@ mod context;
 #[path = "castle/datacenter.rs"]
 mod datacenter;
 
+#[path = "castle/adopt.rs"]
+mod adopt;
 #[path = "castle/attach.rs"]
 mod attach;
 #[path = "castle/audit.rs"]
@@ -16,6 +18,8 @@ mod canary;
 mod crash;
 #[path = "castle/down.rs"]
 mod down;
+#[path = "castle/drift.rs"]
+mod drift;
 #[path = "castle/faults.rs"]
 mod faults;
 #[path = "castle/give.rs"]

@@ -25,6 +25,7 @@ pub mod inventory;
 pub mod mark;
 pub mod preflight;
 pub mod privileges;
+pub mod recognise;
 mod removal;
 mod shape;
 mod strays;

@@ -151,6 +151,20 @@ pub struct VmStatus {
     /// Seconds since its start.
     #[serde(default, deserialize_with = "lenient::number")]
     pub uptime: u64,
+    /// The memory that it runs with, in bytes; 0 if it is not said.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub maxmem: u64,
+    /// The processors that it runs with; 0 if it is not said.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub cpus: u64,
+}
+
+impl VmStatus {
+    /// Whether it is switched on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.status == "running"
+    }
 }
 
 impl Proxmox {

@@ -23,6 +23,7 @@ impl Turns<'_> {
                     self.append_life(Record::Incarnation { id: incarnation })?;
                     self.acknowledge.push(durable);
                 }
+                Message::Lives { incarnation } => self.lives(incarnation)?,
                 Message::Gone { incarnation } => self.gone(incarnation)?,
                 Message::Waiting { step, reason } => {
                     self.tell(EventKind::StepWaiting { step, reason });
@@ -211,6 +212,13 @@ impl Turns<'_> {
             Some(life) => self.gone(life),
             None => Ok(()),
         }
+    }
+
+    fn lives(&mut self, id: Incarnation) -> Result<(), RunError> {
+        if self.given.journals.records().incarnation.as_ref() != Some(&id) {
+            self.append_life(Record::Incarnation { id })?;
+        }
+        Ok(())
     }
 
     fn gone(&mut self, id: Incarnation) -> Result<(), RunError> {

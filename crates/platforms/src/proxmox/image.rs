@@ -198,6 +198,7 @@ impl Step for Image {
         let Some(pin) = pinned(&self.0.spec)? else {
             let known = before.get(SIZE).and_then(|text| text.parse().ok());
             self.judge_size(size, known, "it had")?;
+            cx.learn(SIZE, size.to_string());
             return Ok(Observed::right(self.evidence(size)?));
         };
         self.judge_size(size, Some(pin.size), "castle.lock says")?;

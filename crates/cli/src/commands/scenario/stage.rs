@@ -196,7 +196,8 @@ impl<'a> Stage<'a> {
             _ => {
                 let records = journals.records().clone();
                 let (problems, notices) = (BTreeMap::new(), Vec::new());
-                let peek = Peek { records, problems, notices, holder: None, rebirth: None };
+                let (damage, holder, rebirth) = (None, None, None);
+                let peek = Peek { records, problems, damage, notices, holder, rebirth };
                 status::show(castle, &peek, world.clock.now(), false, self.settings);
                 return Ok(Exit::Done);
             }
