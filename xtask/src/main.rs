@@ -9,6 +9,7 @@ mod house;
 mod real;
 mod release;
 mod scan;
+mod soak;
 mod suite;
 mod talk;
 mod tidy;
@@ -27,7 +28,10 @@ usage: cargo xtask <verb>
             that are long to build too (Flux' controllers)
   real      builds or finds the real components (Go programs, Python environments, manifests) and lists them;
             `--full` as above
-  soak      the tests that go in rounds (an API server that is killed, paused and cut, among others), 50 rounds
+  soak      what takes long: `--rounds` the tests that go in rounds (an API server that is killed, paused and cut,
+            among others), 50 rounds; `--matrix [ACT]` up, down and rebirth killed at each of their points;
+            `--seeds COUNT [--from FIRST]` lives full of faults and crashes; without a word all of them;
+            `--point ACT NUMBER` and `--seed NUMBER` one again, with its story
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
   bench     builds the release binary (or takes the one named) and measures it; prints a table, writes
@@ -43,7 +47,7 @@ fn main() -> ExitCode {
         ["test", stage, "--full"] => suite::run(Some(stage), Tier::Full),
         ["real"] => real::run(Tier::Always),
         ["real", "--full"] => real::run(Tier::Full),
-        ["soak"] => suite::soak(),
+        ["soak", words @ ..] => soak::run(words),
         ["tidy"] => tidy::run(),
         ["docs"] => generate::run(),
         ["bench"] => bench::run(None),

@@ -28,7 +28,7 @@ pub(crate) fn holder(castle: &Castle, settings: &Settings, command: &str) -> Hol
 pub(crate) fn hold(
     castle: &Castle,
     settings: &Settings,
-    act: &Act,
+    act: Act,
     patience: Option<Patience>,
 ) -> Result<StateRoot, Problem> {
     other_world(castle)?;
@@ -190,7 +190,10 @@ fn half_razed(records: &Records, alive: bool) -> bool {
         StepState::Intended { verb, .. } => *verb == Verb::Remove,
         StepState::Absent | StepState::Done { .. } | StepState::Failed { .. } => false,
     };
-    alive && records.steps.values().any(razed)
+    // A layer inside the cluster may go alone, and come back.
+    let mut carrying =
+        records.steps.iter().filter(|(id, _)| matches!(id.layer(), "platform" | "secrets"));
+    alive && carrying.any(|(_, state)| razed(state))
 }
 
 /// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment. Runs whose events

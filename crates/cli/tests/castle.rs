@@ -10,10 +10,14 @@ mod datacenter;
 mod adopt;
 #[path = "castle/attach.rs"]
 mod attach;
+#[path = "castle/audit.rs"]
+mod audit;
 #[path = "castle/canary.rs"]
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/down.rs"]
+mod down;
 #[path = "castle/drift.rs"]
 mod drift;
 #[path = "castle/faults.rs"]
@@ -50,3 +54,5 @@ mod scenarios;
 mod secrets;
 #[path = "castle/serve.rs"]
 mod serve;
+#[path = "castle/wipe.rs"]
+mod wipe;

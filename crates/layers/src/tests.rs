@@ -26,6 +26,7 @@ use crate::storage::volume::Volume;
 use crate::{engine, gitops, networking, secrets, storage};
 
 mod adoption;
+mod down;
 mod drift;
 mod handover;
 mod machines;

@@ -20,14 +20,18 @@ pub enum Bug {
     RetryOfAnything,
     /// Who asks for a pause is asked again at once.
     WaitIgnored,
-    /// A call that hangs is waited for without end.
+    /// A wait goes on long after its deadline.
     DeadlineIgnored,
     /// A step that is right is done once more.
     RightActedOn,
     /// What could not be looked at is taken for absent, and made.
     UnknownActedOn,
-    /// After a removal nobody looks whether anything is left.
+    /// Nobody looks for what is left before it is called gone.
     LeftoverUnseen,
+    /// A step starts although something that it needs is not done.
+    NeedsIgnored,
+    /// More steps of a lane run at a time than fit.
+    LaneIgnored,
     /// A new intent forgets the task that an earlier run had begun.
     TaskForgotten,
     /// Removals go in the order of making.
@@ -40,35 +44,25 @@ pub enum Bug {
     OwnershipUnchecked,
     /// What stands at our number is deleted, whatever its mark says.
     NumberIsProof,
-    /// A VM of an earlier life counts as one of this life.
-    LifeUnchecked,
     /// A mark counts without the UUID that goes with it.
     UuidUnchecked,
     /// A VM that can not be asked for counts as gone.
     UnreachableIsGone,
-    /// A second download is begun instead of following the first.
+    /// What is under way is made a second time instead of being looked for.
     SecondDownload,
     /// The bootstrap goes to another control plane than the first.
     BootstrapMoved,
-    /// A control plane that can not be judged counts as empty.
-    UnseenIsEmpty,
     /// The Talos secrets are kept after the first machine has its config.
     KeptTooLate,
-    /// The Talos secrets that somebody else keeps are written over.
-    KeptOverAnother,
     /// Secrets stand in the proof of a step.
     SecretTold,
     /// A workload counts as ready when its pods were made.
     PodsMadeIsReady,
-    /// An apply takes fields from whoever holds them.
-    ConflictForced,
-    /// Objects of others count as ours and differing.
-    ForeignObjectIsOurs,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 24] = [
         Self::ActBeforeIntent,
         Self::SyncSkipped,
         Self::GateSkipped,
@@ -78,24 +72,21 @@ impl Bug {
         Self::RightActedOn,
         Self::UnknownActedOn,
         Self::LeftoverUnseen,
+        Self::NeedsIgnored,
+        Self::LaneIgnored,
         Self::TaskForgotten,
         Self::OrderNotTurned,
         Self::TaskUnnamed,
         Self::TaskFailureIsSuccess,
         Self::OwnershipUnchecked,
         Self::NumberIsProof,
-        Self::LifeUnchecked,
         Self::UuidUnchecked,
         Self::UnreachableIsGone,
         Self::SecondDownload,
         Self::BootstrapMoved,
-        Self::UnseenIsEmpty,
         Self::KeptTooLate,
-        Self::KeptOverAnother,
         Self::SecretTold,
         Self::PodsMadeIsReady,
-        Self::ConflictForced,
-        Self::ForeignObjectIsOurs,
     ];
 }
 

@@ -1,14 +1,18 @@
 //! Runs the crash matrix and seeds from the command line, for `cargo xtask soak` and for whoever replays one of them.
 //!
-//! `proof matrix ACT [PART/PARTS]` kills an act at its points (at the n-th of every so many), `proof point ACT NUMBER` at one.
+//! `proof matrix ACT [PART/PARTS]` kills an act at its points (at the n-th of every so many), `proof point ACT NUMBER` at one;
+//! `proof seeds COUNT [FROM]` lives seeds, `proof seed NUMBER` one of them, with its story.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::available_parallelism;
 
 use castle_proof::matrix::{Judged, reference};
-use castle_proof::{Act, Setting, Shape, matrix, point_of};
+use castle_proof::{Act, Almanac, Life, Setting, Shape, live, matrix, point_of};
 
 /// The seed of the matrix' world.
 const SEED: u64 = 8;
@@ -20,7 +24,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         ["matrix", act] => whole(act_of(act)?, (0, 1))?,
         ["matrix", act, part] => whole(act_of(act)?, part_of(part)?)?,
         ["point", act, number] => one(act_of(act)?, number.parse()?)?,
-        _ => return Err("proof matrix ACT [PART/PARTS] | proof point ACT NUMBER".into()),
+        ["seeds", count] => seeds(count.parse()?, 1)?,
+        ["seeds", count, from] => seeds(count.parse()?, from.parse()?)?,
+        ["seed", number] => seed(number.parse()?)?,
+        _ => {
+            return Err("proof matrix ACT [PART/PARTS] | point ACT NUMBER | seeds COUNT [FROM] | seed NUMBER".into());
+        }
     };
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -39,7 +48,8 @@ fn whole(act: Act, (part, parts): (usize, usize)) -> Result<bool, Box<dyn Error>
     let setting = Setting::of(Shape::WHOLE, SEED);
     let reference = reference(&setting, act)?;
     let threads = available_parallelism()?.get();
-    let found = matrix(&setting, &reference, move |p| p.number % parts == part % parts, threads);
+    let found =
+        matrix(&setting, &reference, move |p| p.fresh && p.state % parts == part % parts, threads);
     let tried: usize = found.tried.values().sum();
     let word = act.word();
     writeln!(
@@ -66,6 +76,82 @@ fn one(act: Act, number: usize) -> Result<bool, Box<dyn Error>> {
     Ok(judged.violations.is_empty())
 }
 
+/// Lives so many seeds on all cores, and tells of each that something broke.
+fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
+    let threads = available_parallelism()?.get();
+    let almanac = Almanac::default();
+    let next = AtomicU64::new(from);
+    let (results, lives) = channel();
+    let (mut kinds, mut crashes, mut runs, mut broken, mut lived) =
+        (BTreeSet::new(), 0, 0, 0_u64, 0_u64);
+    let mut converged = 0_u64;
+    let began = processor_seconds()?;
+    std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+        for _ in 0..threads {
+            let (results, next, almanac) = (results.clone(), &next, &almanac);
+            scope.spawn(move || {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + count || results.send(live(seed, almanac)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(results);
+        for life in lives {
+            lived += 1;
+            kinds.extend(life.kinds.iter().cloned());
+            (crashes, runs) = (crashes + life.crashes, runs + life.runs);
+            converged += u64::from(life.converged);
+            if !life.violations.is_empty() {
+                broken += 1;
+                story(&life)?;
+            }
+        }
+        Ok(())
+    })?;
+    let spent = processor_seconds()? - began;
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more")]
+    let rate = lived as f64 / spent.max(0.001);
+    writeln!(
+        stdout(),
+        "{lived} seeds from {from}: {broken} broken; {runs} runs, {crashes} killed, {converged} ends converged, {} kinds of faults struck; {rate:.2} seeds a second and core",
+        kinds.len()
+    )?;
+    Ok(broken == 0 && lived == count)
+}
+
+fn seed(number: u64) -> Result<bool, Box<dyn Error>> {
+    let life = live(number, &Almanac::default());
+    story(&life)?;
+    Ok(life.violations.is_empty())
+}
+
+fn story(life: &Life) -> Result<(), Box<dyn Error>> {
+    writeln!(stdout(), "seed {} (trace {})", life.seed, life.trace)?;
+    for line in &life.story {
+        writeln!(stdout(), "  {line}")?;
+    }
+    for violation in &life.violations {
+        writeln!(stdout(), "  BROKEN {violation}")?;
+    }
+    if !life.violations.is_empty() {
+        writeln!(stdout(), "  again: cargo xtask soak --seed {}", life.seed)?;
+    }
+    Ok(())
+}
+
+/// Processor time of all threads so far.
+fn processor_seconds() -> Result<f64, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> =
+        text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+    // Fields 14 and 15 of the line, in hundredths of a second; the first two end with the parenthesis.
+    Ok((ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0)
+}
+
 fn tell(act: Act, judged: &Judged) -> Result<(), Box<dyn Error>> {
     let Judged { point, violations } = judged;
     writeln!(stdout(), "{} {point}", act.word())?;
@@ -74,6 +160,9 @@ fn tell(act: Act, judged: &Judged) -> Result<(), Box<dyn Error>> {
     }
     if violations.is_empty() {
         writeln!(stdout(), "    holds")?;
+    } else {
+        let (word, number) = (act.word(), point.number);
+        writeln!(stdout(), "    again: cargo xtask soak --point {word} {number}")?;
     }
     Ok(())
 }

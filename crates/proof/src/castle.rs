@@ -1,5 +1,6 @@
 //! One process of castle over a world and a disk: what a person starts, and what is left when it ends or is killed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use castle_rehearsal::fault::Rule;
 use castle_rehearsal::host::runtime;
 use castle_rehearsal::trace::Request;
 use castle_rehearsal::world::Datacenter;
+use tokio::sync::Notify;
 
 use crate::disk::ToldDisk;
 use crate::point::Recorder;
@@ -80,7 +82,7 @@ impl Command {
 /// What surrounds a run.
 #[derive(Default)]
 pub struct Around {
-    /// Who hears of its moments.
+    /// Who hears of its moments, and perhaps kills it at one.
     pub recorder: Option<Recorder>,
     /// What goes wrong meanwhile.
     pub rules: Vec<Rule>,
@@ -102,6 +104,10 @@ pub struct Run {
     pub trace: String,
     /// What struck, in words.
     pub strikes: Vec<String>,
+    /// The kinds of faults that struck.
+    pub struck: BTreeSet<String>,
+    /// Whether it was killed.
+    pub killed: bool,
     /// When the process ended, in virtual milliseconds since the world's birth.
     pub over: u64,
     /// The world and the disk afterwards.
@@ -143,6 +149,8 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
     let Stand { datacenter, disk } = stand;
     let host = Arc::new(Host::of(datacenter, &setting.spec).expect("certificates"));
     host.spawn_driver();
+    let kinds: Vec<(String, String)> =
+        around.rules.iter().map(|rule| (rule.to_string(), rule.kind().form())).collect();
     host.arm(around.rules);
     let hearing = around.recorder.as_ref().map(|recorder| {
         recorder.attend(&host, &disk);
@@ -150,28 +158,34 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
     });
     let mut events = Vec::new();
     let told = ToldDisk { disk: disk.clone(), hearing };
-    let ended = castle(&host, setting, command, told, &mut events).await;
+    let kill = around.recorder.as_ref().map(Recorder::killing);
+    let mut killed = false;
+    let ended = tokio::select! {
+        biased;
+        () = host.killed() => Err(()),
+        () = asked(kill) => Err(()),
+        ended = castle(&host, setting, command, told, &mut events) => Ok(ended),
+    };
+    let ended = ended.unwrap_or_else(|()| {
+        killed = true;
+        Err("killed".to_owned())
+    });
     let (over, requests, trace) = (host.now(), host.requests(), host.trace_hash());
     if around.settles {
         pass(SETTLE).await;
     }
     let mut datacenter = host.read(Clone::clone);
     datacenter.now = datacenter.now.max(host.now());
-    let strikes = host
-        .strikes()
-        .iter()
-        .map(|strike| {
-            format!(
-                "{}.{:03} s: {} ({})",
-                strike.at / 1000,
-                strike.at % 1000,
-                strike.what,
-                strike.rule
-            )
-        })
-        .collect();
+    let struck_by = host.strikes();
+    let strikes = struck_by.iter().map(|strike| {
+        let (seconds, millis) = (strike.at / 1000, strike.at % 1000);
+        format!("{seconds}.{millis:03} s: {} ({})", strike.what, strike.rule)
+    });
+    let strikes = strikes.collect();
+    let struck = kinds.into_iter().filter(|(text, _)| struck_by.iter().any(|s| s.rule == *text));
+    let struck = struck.map(|(_, kind)| kind).collect();
     let stand = Stand { datacenter, disk };
-    Run { command, ended, events, requests, trace, strikes, over, stand }
+    Run { command, ended, events, requests, trace, strikes, struck, killed, over, stand }
 }
 
 async fn castle(
@@ -207,6 +221,14 @@ async fn castle(
     let report = whole.go(command.direction()).await.map_err(|e| chain(&e))?;
     journals.compact_if_grown(now.now()).map_err(|e| chain(&e))?;
     Ok(report)
+}
+
+/// Ends when the process is to be killed.
+async fn asked(kill: Option<Arc<Notify>>) {
+    match kill {
+        Some(kill) => kill.notified().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Lets virtual time pass.

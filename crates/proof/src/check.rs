@@ -1,15 +1,21 @@
 //! The laws, each a checker of its own: it is given what happened and says what broke it.
 
 mod acts;
+mod birth;
+mod live;
 mod owner;
 mod same;
+mod secret;
 
 use std::fmt;
 
 pub(crate) use acts::{Counts, count};
 pub use acts::{again, doubles};
+pub use birth::{Begun, bootstrapped, bootstraps, incarnations};
+pub use live::explained;
 pub use owner::foreign;
-pub use same::{inventory, same};
+pub use same::{after_down, inventory, ours, same};
+pub use secret::outside;
 
 /// A law that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

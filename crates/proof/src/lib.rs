@@ -16,10 +16,15 @@ pub mod castle;
 pub mod check;
 mod disk;
 pub mod matrix;
+#[cfg(debug_assertions)]
+pub mod planted;
 pub mod point;
+pub mod seeds;
 pub mod setting;
+pub mod trial;
 
 pub use castle::{Command, Run, Stand};
 pub use check::Violation;
 pub use matrix::{Act, Matrix, matrix, point_of};
+pub use seeds::{Almanac, Life, live};
 pub use setting::{Setting, Shape};

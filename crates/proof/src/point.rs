@@ -7,6 +7,7 @@ use castle_journal::MemoryDisk;
 use castle_rehearsal::Host;
 use castle_rehearsal::host::{Stage, Told};
 use castle_rehearsal::world::Datacenter;
+use tokio::sync::Notify;
 
 use crate::castle::Stand;
 use crate::disk::{Hearing, Write};
@@ -76,7 +77,10 @@ pub struct Point {
     pub at: u64,
     /// How many requests the command had got answered.
     pub requests: usize,
-    /// Whether world and disk differ from those of the point before.
+    /// The number of the state that a crash leaves, from 0: a point at which neither the world nor the disk has changed
+    /// since the point before leaves the same.
+    pub state: usize,
+    /// Whether it is the first with its state.
     pub fresh: bool,
 }
 
@@ -101,36 +105,63 @@ pub trait Taker: Send {
     fn wants(&mut self, point: &Point) -> bool;
     /// Takes what was wanted.
     fn take(&mut self, fork: Fork);
+    /// Whether the process is killed when something was taken.
+    fn kills(&self) -> bool {
+        false
+    }
 }
 
 /// What is remembered from one moment to the next.
 struct Memory {
     taker: Box<dyn Taker>,
     number: usize,
+    states: usize,
     command: usize,
     /// Changes of the world and of the disk at the last point.
     last: Option<(u64, u64)>,
     writes: u64,
+    kill: Arc<Notify>,
 }
 
 /// Counts the moments of a run, and forks where it is asked to.
 #[derive(Clone)]
 pub struct Recorder {
     memory: Arc<Mutex<Memory>>,
+    kill: Arc<Notify>,
 }
 
 impl Recorder {
     /// A recorder for one act.
     #[must_use]
     pub fn new(taker: Box<dyn Taker>) -> Self {
-        let memory = Memory { taker, number: 0, command: 0, last: None, writes: 0 };
-        Self { memory: Arc::new(Mutex::new(memory)) }
+        let kill = Arc::new(Notify::new());
+        let memory = Memory {
+            taker,
+            number: 0,
+            states: 0,
+            command: 0,
+            last: None,
+            writes: 0,
+            kill: kill.clone(),
+        };
+        Self { memory: Arc::new(Mutex::new(memory)), kill }
     }
 
     /// How many points there were.
     #[must_use]
     pub fn count(&self) -> usize {
         self.with(|memory| memory.number)
+    }
+
+    /// How many states they leave.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        self.with(|memory| memory.states)
+    }
+
+    /// Is notified when the process is to be killed.
+    pub(crate) fn killing(&self) -> Arc<Notify> {
+        self.kill.clone()
     }
 
     /// From here on another command of the act runs.
@@ -230,6 +261,7 @@ impl Memory {
         copy: impl FnOnce() -> (Datacenter, MemoryDisk),
     ) {
         let now = Some((seen.changes, self.writes));
+        let fresh = self.last != now;
         let point = Point {
             number: self.number,
             command: self.command,
@@ -237,14 +269,19 @@ impl Memory {
             what,
             at: seen.at,
             requests: seen.requests,
-            fresh: self.last != now,
+            state: self.states - usize::from(!fresh),
+            fresh,
         };
+        self.states += usize::from(fresh);
         self.number += 1;
         self.last = now;
         if self.taker.wants(&point) {
             let (mut datacenter, disk) = copy();
             datacenter.now = datacenter.now.max(seen.at);
             self.taker.take(Fork { point, stand: Stand { datacenter, disk } });
+            if self.taker.kills() {
+                self.kill.notify_one();
+            }
         }
     }
 }

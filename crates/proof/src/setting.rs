@@ -92,24 +92,39 @@ impl Setting {
         Stand { datacenter, disk: MemoryDisk::new() }
     }
 
+    /// The numbers of guests and disks that are not ours.
+    #[must_use]
+    pub fn foreign_vmids(&self) -> BTreeSet<String> {
+        self.neighbours.iter().filter_map(Neighbour::vmid).collect()
+    }
+
+    /// The folders of secrets that are not ours.
+    #[must_use]
+    pub fn foreign_folders(&self) -> Vec<&str> {
+        let mut folders = Vec::new();
+        for neighbour in &self.neighbours {
+            if let Neighbour::Secrets { path, .. } = neighbour {
+                folders.push(path.as_str());
+            }
+        }
+        folders
+    }
+
     /// Everything in a datacenter that is somebody else's, whole.
     #[must_use]
     pub fn foreign(&self, datacenter: &Datacenter) -> Value {
-        let vmids: BTreeSet<String> = self.neighbours.iter().filter_map(Neighbour::vmid).collect();
+        let vmids = self.foreign_vmids();
         let proxmox = serde_json::to_value(&datacenter.proxmox).unwrap_or_default();
         let guests = some(&proxmox["guests"], |number, _| vmids.contains(number));
         let volumes = some(&proxmox["volumes"], |_, volume| {
             volume["vmid"].as_u64().is_some_and(|vmid| vmids.contains(&vmid.to_string()))
         });
+        let own = self.foreign_folders();
         let mut folders = Map::new();
         let infisical = serde_json::to_value(&datacenter.infisical).unwrap_or_default();
         for (project, kept) in infisical["projects"].as_object().into_iter().flatten() {
             for (environment, there) in kept["environments"].as_object().into_iter().flatten() {
-                let foreign = |path: &str| {
-                    self.neighbours.iter().any(|neighbour| {
-                        matches!(neighbour, Neighbour::Secrets { path: own, .. } if path.trim_end_matches('/') == own)
-                    })
-                };
+                let foreign = |path: &str| own.contains(&path.trim_end_matches('/'));
                 let found = some(&there["folders"], |path, _| foreign(path));
                 folders.insert(format!("{project}/{environment}"), found);
             }

@@ -165,7 +165,11 @@ fn run_line(standing: &Standing, now: Moment, style: Style) -> String {
             length(now.since(run.started))
         ),
     };
-    let mut text = style.hang("", &text, None) + "\n";
+    // What is going on has a line of its own, with more in it.
+    let mut text = match standing.now {
+        Some(_) => String::new(),
+        None => style.hang("", &text, None) + "\n",
+    };
     if let Some(holder) = &standing.holder {
         text.push_str(&style.hang("at work: ", holder, Some(Tone::Wait)));
         text.push('\n');

@@ -22,13 +22,25 @@ fn send(process: &Child, signal: Signal) {
     kill_process(Pid::from_child(process), signal).unwrap();
 }
 
+/// Checks that a process is in a session of its own, and carries nothing in its arguments and its environment.
+fn alone(pid: &str) {
+    let read = |what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}"));
+    let stat = read("stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    assert_eq!(fields[3], pid, "its session is its own: {stat}");
+    assert!(read("cmdline").unwrap().ends_with("castle\0detached\0"));
+    // Only root may look at the environment of a hardened process.
+    assert_eq!(read("environ").unwrap_or_default(), "");
+}
+
 #[test]
 fn a_detached_run_goes_on_and_is_shown_from_its_beginning() {
     let castle = Context::new();
     // The secret of the environment reaches the other process, and no file.
-    let mut command = castle.command(&["up", "--detach", "--speed", "300"]);
+    let mut command = castle.command(&["up", "--detach", "--speed", "60"]);
     let started = Said::of(&command.env("SOPS_AGE_KEY", "hunter2").output().unwrap()).ends(0);
-    assert!(started.err.contains("detached: process "), "{}", started.err);
+    let (_, rest) = started.err.split_once("detached: process ").unwrap();
+    alone(rest.split(' ').next().unwrap());
     assert!(!started.err.contains("layer platform stands"), "it says nothing more here");
     let attached = castle.run(&["attach", "--json"]).ends(0);
     assert!(attached.out.lines().next().unwrap().contains("run-started"), "{}", attached.out);
@@ -118,4 +130,21 @@ fn a_stopped_holder_keeps_the_castle_and_a_patient_one_gets_it() {
     assert!(patient.err.contains(&format!("(process {pid} on ")), "{}", patient.err);
     assert_eq!(process.wait().unwrap().code(), Some(0));
     assert_eq!(patient.changes(), 0, "the first had finished");
+}
+
+#[test]
+fn of_many_operators_at_once_one_works_and_the_others_find_it_done() {
+    let castle = Context::new();
+    let start = || {
+        let mut command = castle.command(&["up", "--wait=10m"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes: Vec<Child> = (0..5).map(|_| start()).collect();
+    let said: Vec<Said> = processes
+        .into_iter()
+        .map(|process| Said::of(&process.wait_with_output().unwrap()).ends(0))
+        .collect();
+    let at_work = said.iter().filter(|said| said.changes() > 0).count();
+    assert_eq!(at_work, 1, "one raised it, the others changed nothing");
+    assert_eq!(castle.guests().len(), 5);
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use castle_model::{Bug, Secret, planted};
+use castle_model::Secret;
 use castle_wire::tls::client_config;
 use castle_wire::{ClientIdentity, Connector, Rest, Verify, World};
 use futures::{Stream, StreamExt};
@@ -285,7 +285,7 @@ impl Kubernetes {
     /// # Errors
     /// If the server does not answer, refuses, or knows no such kind; a conflict if another reconciler holds a field.
     pub async fn apply(&self, wanted: &Object, mode: Mode) -> Result<Object, KubeError> {
-        let error = match self.send_apply(wanted, mode, planted(Bug::ConflictForced)).await {
+        let error = match self.send_apply(wanted, mode, false).await {
             Err(error) => error,
             applied => return applied,
         };

@@ -203,6 +203,17 @@ impl Turns<'_> {
         self.append_to(&layer, record)
     }
 
+    /// When all of a castle is gone its life is over, whatever became of the secrets that it was known by.
+    pub(super) fn end_life(&mut self) -> Result<(), RunError> {
+        let plan = self.given.plan;
+        let whole = plan.steps.iter().any(|step| step.decl.layer.as_str() == INCARNATION_LAYER);
+        let life = self.given.journals.records().incarnation.clone();
+        match life.filter(|_| whole && plan.direction == Direction::Down) {
+            Some(life) => self.gone(life),
+            None => Ok(()),
+        }
+    }
+
     fn lives(&mut self, id: Incarnation) -> Result<(), RunError> {
         if self.given.journals.records().incarnation.as_ref() != Some(&id) {
             self.append_life(Record::Incarnation { id })?;

@@ -89,18 +89,26 @@ impl Inventory {
 /// # Errors
 /// If Proxmox does not answer, or the token may not see VMs: an empty list proves nothing then.
 pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure> {
+    let short_sighted = sight(client, spec).await?;
+    look_around(client, spec, Inventory { short_sighted, ..Inventory::default() }).await
+}
+
+/// Whether the token sees the declared VMs alone.
+///
+/// # Errors
+/// If it may not even see those: an empty list proves nothing then.
+pub(super) async fn sight(client: &Proxmox, spec: &Wanted) -> Result<bool, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
     let seen = client.privileges("/vms").await.map_err(|error| error.failure(&what))?;
-    let mut found = Inventory::default();
-    if seen.get("VM.Audit") != Some(&true) {
-        let held = Held::look(client, spec).await?;
-        if !held.is_short_sighted() {
-            let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
-            return Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)));
-        }
-        found.short_sighted = true;
+    if seen.get("VM.Audit") == Some(&true) {
+        return Ok(false);
     }
-    look_around(client, spec, found).await
+    let held = Held::look(client, spec).await?;
+    if held.is_short_sighted() {
+        return Ok(true);
+    }
+    let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
+    Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)))
 }
 
 async fn look_around(

@@ -68,7 +68,6 @@ fn course(traces: &[(String, Trace)]) -> Course {
     match (found, unknown.is_empty(), traces.is_empty()) {
         (Some(words), _, _) => Course::Adopt(words),
         (None, true, false) => Course::Begin,
-        (None, false, _) if planted(Bug::UnseenIsEmpty) => Course::Begin,
         (None, _, _) => Course::Wait(unknown),
     }
 }

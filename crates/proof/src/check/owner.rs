@@ -14,3 +14,25 @@ pub fn foreign(setting: &Setting, before: &Value, after: &Datacenter) -> Vec<Vio
     let found = differences(before, &now).into_iter();
     found.map(|what| Violation::new("ownership", what)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use castle_rehearsal::trouble::{ProxmoxTrouble, Trouble};
+    use castle_rehearsal::world::Input;
+
+    use super::*;
+    use crate::setting::Shape;
+
+    #[test]
+    fn a_neighbour_that_was_touched_is_found() {
+        let setting = Setting::of(Shape::SMALL, 1);
+        let mut world = setting.empty().datacenter;
+        let before = setting.foreign(&world);
+        assert_eq!(foreign(&setting, &before, &world), []);
+        let touch = |trouble| Input::Trouble(Trouble::Proxmox(trouble));
+        drop(world.input(1, &touch(ProxmoxTrouble::Stopped { vmid: 101 })));
+        assert_eq!(foreign(&setting, &before, &world).len(), 1, "its power");
+        drop(world.input(2, &touch(ProxmoxTrouble::Destroyed { vmid: 902 })));
+        assert!(foreign(&setting, &before, &world).len() > 2, "itself and its disk");
+    }
+}

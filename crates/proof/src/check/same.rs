@@ -5,6 +5,7 @@ use castle_rehearsal::world::Datacenter;
 use serde_json::{Value, json};
 
 use super::Violation;
+use crate::setting::Setting;
 
 /// The most differences that are told.
 const TOLD: usize = 12;
@@ -15,7 +16,9 @@ const TOLD: usize = 12;
 pub fn inventory(datacenter: &Datacenter) -> Value {
     let mut value = serde_json::to_value(Inventory::of(datacenter)).unwrap_or_default();
     value["at"] = json!(0);
-    value["vip"][1] = json!("");
+    if let Some(holder) = value["vip"].get_mut(1) {
+        *holder = json!("");
+    }
     for member in value["etcd"].as_array_mut().into_iter().flatten() {
         if member[1] == "leader" {
             member[1] = json!("voter");
@@ -30,6 +33,47 @@ pub fn inventory(datacenter: &Datacenter) -> Value {
         }
     }
     value
+}
+
+/// The same without what neighbours have put there.
+#[must_use]
+pub fn ours(setting: &Setting, datacenter: &Datacenter) -> Value {
+    let mut value = inventory(datacenter);
+    let vmids = setting.foreign_vmids();
+    let is_foreign = |number: &str| vmids.contains(number);
+    let proxmox = &mut value["proxmox"];
+    retain(&mut proxmox["guests"], |guest| !is_foreign(&guest["vmid"].to_string()));
+    retain(&mut proxmox["volumes"], |volume| {
+        let name = volume.as_str().unwrap_or_default();
+        let number = name.split("vm-").nth(1).and_then(|rest| rest.split('-').next());
+        !number.is_some_and(is_foreign)
+    });
+    for part in ["machines", "addresses"] {
+        if let Some(members) = value[part].as_object_mut() {
+            members.retain(|number, _| !is_foreign(number));
+        }
+    }
+    let folders = setting.foreign_folders();
+    retain(&mut value["secrets"], |secret| {
+        let place = secret.as_str().unwrap_or_default();
+        !folders.iter().any(|folder| place.contains(&format!("{folder}/")))
+    });
+    value
+}
+
+/// What is to be there after a castle was razed: what was there before, and what a castle leaves on purpose. A schematic
+/// at the image factory is a number that anybody may compute and nobody can take back.
+#[must_use]
+pub fn after_down(empty: &Value, found: &Value) -> Value {
+    let mut wanted = empty.clone();
+    wanted["schematics"] = found["schematics"].clone();
+    wanted
+}
+
+fn retain(of: &mut Value, wanted: impl Fn(&Value) -> bool) {
+    if let Some(members) = of.as_array_mut() {
+        members.retain(wanted);
+    }
 }
 
 /// Compares two inventories.
@@ -71,5 +115,27 @@ fn walk(place: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
         }
         _ if wanted == found => {}
         _ => all.push(format!("{place}: {wanted} became {found}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_differs_is_told_with_its_place() {
+        let one = json!({"guests": [{"vmid": 421}], "vip": "a", "same": 1});
+        let other = json!({"guests": [{"vmid": 421}, {"vmid": 422}], "vip": "b", "same": 1});
+        let told: Vec<String> = same(&one, &other).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "the same world: /guests: missing [], added [{\"vmid\":422}]",
+                "the same world: /vip: \"a\" became \"b\"",
+            ]
+        );
+        assert_eq!(same(&one, &one), []);
+        let lost = json!({"guests": [{"vmid": 421}], "vip": "a"});
+        assert_eq!(same(&one, &lost).len(), 1, "what is missing differs");
     }
 }

@@ -104,7 +104,7 @@ async fn what_somebody_changed_by_hand_is_put_back() {
 }
 
 /// Somebody moves a VM to another node of the cluster.
-async fn migrate(bench: &Bench, vmid: u32) {
+pub(super) async fn migrate(bench: &Bench, vmid: u32) {
     let config = bench.client().vm_config("pve", VmId(vmid)).await.unwrap();
     bench.cause(ProxmoxTrouble::ForeignVm {
         vmid,

@@ -1,0 +1,339 @@
+//! A seed is a life: a castle of some shape among neighbours, commands one after the other, faults and crashes on the way.
+//!
+//! The storm comes first: commands with faults armed and perhaps a crash, state thrown away at times. Then it is calm:
+//! what can be mended is mended, and the last command must converge, or say what it waits for. Everything is drawn from the
+//! seed, so the same seed is the same life to the last request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use castle_journal::MemoryDisk;
+use castle_rehearsal::fault::{Names, Rule, draw};
+use castle_rehearsal::turn::Dice;
+use castle_rehearsal::world::Input;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::castle::{Around, Command, Run, Stand, run};
+use crate::check::{self, Violation};
+use crate::point::{Fork, Point, Recorder, Taker};
+use crate::setting::{Neighbour, Setting, Shape};
+
+/// The most commands of a storm.
+const COMMANDS_MAX: u64 = 3;
+/// A bring-up of the largest shape has about so many points.
+const POINTS: u64 = 1800;
+/// How often the last command may be started before it must have converged: what a first one leaves half done, such as a
+/// task that hangs, a second one takes up.
+const CALM_RUNS: usize = 3;
+
+/// What came of one seed.
+#[derive(Debug, Clone)]
+pub struct Life {
+    /// Which.
+    pub seed: u64,
+    /// What happened, a line for each thing, for whoever replays it.
+    pub story: Vec<String>,
+    /// The hash over everything that happened: the same seed has the same.
+    pub trace: String,
+    /// What did not hold.
+    pub violations: Vec<Violation>,
+    /// The kinds of faults that struck.
+    pub kinds: BTreeSet<String>,
+    /// How many processes were killed.
+    pub crashes: usize,
+    /// How many processes ran.
+    pub runs: usize,
+    /// Whether the last command converged; if not, it has said why.
+    pub converged: bool,
+}
+
+/// The worlds of crash-free lives, by shape: what a calm end is held against.
+#[derive(Debug, Default)]
+pub struct Almanac {
+    standing: Mutex<BTreeMap<(usize, usize), Arc<Value>>>,
+}
+
+/// The shapes that are drawn, the small ones more often.
+const SHAPES: [(Shape, u64); 3] = [
+    (Shape { control_planes: 1, workers: 1 }, 70),
+    (Shape { control_planes: 1, workers: 2 }, 20),
+    (Shape { control_planes: 3, workers: 2 }, 10),
+];
+
+/// Lives the life of a seed.
+#[must_use]
+pub fn live(seed: u64, almanac: &Almanac) -> Life {
+    catch_unwind(AssertUnwindSafe(|| Living::of(seed).live(almanac))).unwrap_or_else(|_| Life {
+        seed,
+        story: Vec::new(),
+        trace: String::new(),
+        violations: vec![Violation::new("no panic", "something panicked; the words are above")],
+        kinds: BTreeSet::new(),
+        crashes: 0,
+        runs: 0,
+        converged: false,
+    })
+}
+
+impl Almanac {
+    /// What a datacenter counts of ours when a castle of this shape stands.
+    fn standing(&self, setting: &Setting, shape: Shape) -> Result<Arc<Value>, String> {
+        let key = (shape.control_planes, shape.workers);
+        let mut known = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&key) {
+            return Ok(found.clone());
+        }
+        let alone = Setting { neighbours: Vec::new(), seed: 1, spec: setting.spec.clone() };
+        let around = Around { settles: true, ..Around::default() };
+        let raised = run(alone.empty(), &alone, Command::Up, around);
+        if !raised.is_done() {
+            return Err(raised.verdict());
+        }
+        let found = Arc::new(check::ours(&alone, &raised.stand.datacenter));
+        known.insert(key, found.clone());
+        Ok(found)
+    }
+}
+
+/// A life that is being lived.
+struct Living {
+    life: Life,
+    dice: Dice,
+    shape: Shape,
+    setting: Setting,
+    /// What foreign things were like at the beginning.
+    foreign: Value,
+    /// What a datacenter counts before the first castle.
+    empty: Value,
+    /// Where etcd was begun.
+    begun: check::Begun,
+    /// Whether something was broken that nobody can mend.
+    scarred: bool,
+    mending: Vec<Input>,
+    hash: Sha256,
+}
+
+impl Living {
+    fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(8));
+        let shape = shape(&mut dice);
+        let mut setting = Setting::of(shape, seed);
+        setting.neighbours = neighbours(&mut dice, &setting);
+        let empty = setting.empty();
+        let life = Life {
+            seed,
+            story: vec![format!("{}+{} machines", shape.control_planes, shape.workers)],
+            trace: String::new(),
+            violations: Vec::new(),
+            kinds: BTreeSet::new(),
+            crashes: 0,
+            runs: 0,
+            converged: false,
+        };
+        Self {
+            life,
+            dice,
+            shape,
+            foreign: setting.foreign(&empty.datacenter),
+            empty: check::ours(&setting, &empty.datacenter),
+            setting,
+            begun: check::Begun::new(),
+            scarred: false,
+            mending: Vec::new(),
+            hash: Sha256::new(),
+        }
+    }
+
+    fn live(mut self, almanac: &Almanac) -> Life {
+        let mut stand = self.setting.empty();
+        let commands = 1 + self.dice.below(COMMANDS_MAX);
+        for index in 0..commands {
+            let command = self.command(index);
+            stand = self.storm(stand, command, index);
+            if self.dice.below(7) == 0 {
+                stand.disk = MemoryDisk::new();
+                self.life.story.push("the state folder is deleted".to_owned());
+            }
+        }
+        let last = if self.dice.below(3) == 0 { Command::Down } else { Command::Up };
+        self.calm(stand, last, almanac);
+        self.life.trace = hex::encode(self.hash.finalize());
+        self.life
+    }
+
+    fn command(&mut self, index: u64) -> Command {
+        if index > 0 && self.dice.below(3) == 0 { Command::Down } else { Command::Up }
+    }
+
+    /// One command with faults and perhaps a crash.
+    fn storm(&mut self, stand: Stand, command: Command, index: u64) -> Stand {
+        let names = Names::of(&self.setting.spec);
+        let rules = match self.dice.below(4) {
+            0 => Vec::new(),
+            _ => draw(self.life.seed.wrapping_mul(31).wrapping_add(index), &names),
+        };
+        self.note_rules(&rules);
+        let taken = Arc::new(Mutex::new(None));
+        let number = (self.dice.below(2) == 0).then(|| self.dice.below(POINTS));
+        let recorder = number.map(|number| {
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            Recorder::new(Box::new(Killer { number, taken: taken.clone() }))
+        });
+        let ran = run(stand, &self.setting, command, Around { recorder, rules, settles: false });
+        let fork = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.heard(&ran, fork.as_ref());
+        match fork {
+            Some(Fork { stand, point }) => {
+                self.life.story.push(format!("killed at {point}"));
+                self.life.crashes += 1;
+                stand
+            }
+            None => ran.stand,
+        }
+    }
+
+    /// What rules will do, and how it is made good again.
+    fn note_rules(&mut self, rules: &[Rule]) {
+        for rule in rules {
+            self.life.story.push(format!("armed: {rule}"));
+            match (rule.troubles(), rule.mending()) {
+                (Some(_), Some(mending)) => {
+                    self.mending.extend(mending.iter().cloned().map(Input::Trouble));
+                }
+                (Some(_), None) => self.scarred = true,
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// What every process must keep to.
+    fn heard(&mut self, ran: &Run, fork: Option<&Fork>) {
+        self.life.runs += 1;
+        let word = ran.command.word();
+        self.life.story.extend(ran.strikes.iter().map(|strike| format!("  {strike}")));
+        if ran.killed {
+            self.life.story.push(format!("{word} is killed by a fault"));
+            self.life.crashes += 1;
+        } else if fork.is_none() {
+            self.life.story.push(format!("{word}: {}", ran.verdict()));
+        }
+        self.life.kinds.extend(ran.struck.iter().cloned());
+        let answered = fork.map_or(ran.requests.len(), |fork| fork.point.requests);
+        let answered = &ran.requests[..answered.min(ran.requests.len())];
+        let world = fork.map_or(&ran.stand, |fork| &fork.stand);
+        for life in check::incarnations(&world.datacenter) {
+            let machines = check::bootstraps(answered).map(str::to_owned);
+            self.begun.entry(life).or_default().extend(machines);
+        }
+        let found = &mut self.life.violations;
+        found.extend(check::foreign(&self.setting, &self.foreign, &world.datacenter));
+        found.extend(check::bootstrapped(&self.begun));
+        found.extend(check::outside(&world.datacenter, ran));
+        found.extend(check::explained(ran));
+        self.hash.update(&ran.trace);
+        for event in &ran.events {
+            self.hash.update(format!("{} {:?}\n", event.at.0, std::mem::discriminant(&event.kind)));
+        }
+    }
+
+    /// No more faults: it converges, or says why not.
+    fn calm(&mut self, mut stand: Stand, command: Command, almanac: &Almanac) {
+        for mending in std::mem::take(&mut self.mending) {
+            let now = stand.datacenter.now;
+            drop(stand.datacenter.input(now, &mending));
+        }
+        self.life.story.push("calm".to_owned());
+        for _ in 0..CALM_RUNS {
+            let around = Around { settles: true, ..Around::default() };
+            let ran = run(stand, &self.setting, command, around);
+            self.heard(&ran, None);
+            self.life.converged = ran.is_done();
+            stand = ran.stand;
+            if self.life.converged {
+                break;
+            }
+        }
+        self.hash.update(json!(check::ours(&self.setting, &stand.datacenter)).to_string());
+        if !self.life.converged && !self.scarred {
+            let told = self.life.story.last().cloned().unwrap_or_default();
+            self.life.violations.push(Violation::new("it converges", told));
+        }
+        if !self.life.converged || self.scarred {
+            return;
+        }
+        let found = check::ours(&self.setting, &stand.datacenter);
+        let wanted = match command {
+            Command::Down => Ok(Arc::new(check::after_down(&self.empty, &found))),
+            Command::Up => almanac.standing(&self.setting, self.shape),
+        };
+        match wanted {
+            Ok(wanted) => self.life.violations.extend(check::same(&wanted, &found)),
+            Err(error) => self.life.violations.push(Violation::new("the same world", error)),
+        }
+    }
+}
+
+fn shape(dice: &mut Dice) -> Shape {
+    let mut drawn = dice.below(SHAPES.iter().map(|(_, weight)| weight).sum());
+    for (shape, weight) in SHAPES {
+        if drawn < weight {
+            return shape;
+        }
+        drawn -= weight;
+    }
+    Shape::SMALL
+}
+
+/// Others, at random places; some bear names and tags of ours.
+fn neighbours(dice: &mut Dice, setting: &Setting) -> Vec<Neighbour> {
+    let own: BTreeSet<u32> =
+        setting.spec.nodes.iter().filter_map(|node| Some(node.vm()?.vmid.0)).collect();
+    let mut all = Vec::new();
+    let mut taken = own.clone();
+    for index in 0..dice.below(5) {
+        // Half of them stand among ours.
+        let vmid = if dice.below(2) == 0 { 421 + dice.below(12) } else { 100 + dice.below(900) };
+        let vmid = u32::try_from(vmid).unwrap_or(100);
+        if !taken.insert(vmid) {
+            continue;
+        }
+        let named = ["router", "blue-cp-01", "worker-01", "backup"];
+        let name = named[usize::try_from(dice.below(4)).unwrap_or(0)].to_owned();
+        let tags = ["", "castle", "castle;castle-blue", "mine"];
+        let tags = tags[usize::try_from(dice.below(4)).unwrap_or(0)].to_owned();
+        all.push(match dice.below(3) {
+            0 => Neighbour::Container { vmid, name },
+            1 => Neighbour::Disk { vmid },
+            _ => Neighbour::Vm { vmid, name, tags, running: dice.below(2) == 0 },
+        });
+        if index == 0 {
+            all.push(Neighbour::Secrets {
+                path: "/ephemeral-castle/green".to_owned(),
+                values: BTreeMap::from([("KUBECONFIG_CONTENT".to_owned(), "not ours".to_owned())]),
+            });
+        }
+    }
+    all
+}
+
+/// Kills the process at one point.
+struct Killer {
+    number: usize,
+    taken: Arc<Mutex<Option<Fork>>>,
+}
+
+impl Taker for Killer {
+    fn wants(&mut self, point: &Point) -> bool {
+        point.number == self.number
+    }
+
+    fn take(&mut self, fork: Fork) {
+        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(fork);
+    }
+
+    fn kills(&self) -> bool {
+        true
+    }
+}

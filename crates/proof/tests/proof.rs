@@ -1,0 +1,88 @@
+//! The part of the proof that every submission goes through: an eighth of the crash matrix, and seeds, each lived twice.
+//!
+//! `CASTLE_EIGHTH` (0 to 7) says which eighth; `cargo xtask test` takes it from the commit, plain `cargo test` the first.
+//! All of it: `cargo xtask soak`.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use castle_proof::matrix::reference;
+use castle_proof::{Act, Almanac, Setting, Shape, live, matrix};
+
+/// The seed of the matrix' world.
+const SEED: u64 = 8;
+/// How many parts the matrix has.
+const PARTS: usize = 8;
+/// How many seeds are lived.
+const SEEDS: u64 = 200;
+/// On how many cores.
+const THREADS: usize = 2;
+
+#[expect(clippy::disallowed_methods, reason = "the workshop names the part by this variable alone")]
+fn eighth() -> usize {
+    let asked = std::env::var("CASTLE_EIGHTH").ok();
+    asked.map_or(0, |text| text.parse().expect("CASTLE_EIGHTH is a number")) % PARTS
+}
+
+fn an_eighth_of(act: Act) {
+    let setting = Setting::of(Shape::WHOLE, SEED);
+    let reference = reference(&setting, act).expect("the act succeeds when nobody kills it");
+    let part = eighth();
+    let found = matrix(&setting, &reference, move |p| p.fresh && p.state % PARTS == part, THREADS);
+    let tried: usize = found.tried.values().sum();
+    let (word, points, states) = (act.word(), found.points, found.states);
+    println!("{word}: {points} points, {states} states; {tried} tried (part {part} of {PARTS})");
+    assert!(tried >= found.states / PARTS, "{tried} of {}", found.states);
+    assert!(
+        found.broken.is_empty(),
+        "{:#?}\nagain: cargo xtask soak --point {} {}",
+        found.broken,
+        act.word(),
+        found.broken[0].point.number
+    );
+}
+
+#[test]
+fn an_up_that_is_killed_anywhere_comes_to_the_same_castle() {
+    an_eighth_of(Act::Up);
+}
+
+#[test]
+fn a_down_that_is_killed_anywhere_leaves_nothing() {
+    an_eighth_of(Act::Down);
+}
+
+#[test]
+fn a_rebirth_that_is_killed_anywhere_comes_to_the_same_castle() {
+    an_eighth_of(Act::Rebirth);
+}
+
+#[test]
+fn seeds_hold_and_are_the_same_twice() {
+    let almanac = Almanac::default();
+    let next = AtomicU64::new(1);
+    let (kinds, broken) = (Mutex::new(BTreeSet::new()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > SEEDS {
+                        return;
+                    }
+                    let (one, other) = (live(seed, &almanac), live(seed, &almanac));
+                    assert_eq!(one.trace, other.trace, "seed {seed} is not the same twice");
+                    kinds.lock().unwrap().extend(one.kinds.iter().cloned());
+                    if !one.violations.is_empty() {
+                        broken.lock().unwrap().push(one);
+                    }
+                }
+            });
+        }
+    });
+    let broken = broken.into_inner().unwrap();
+    assert!(broken.is_empty(), "{:#?}\nagain: cargo xtask soak --seed {}", broken, broken[0].seed);
+    let kinds = kinds.into_inner().unwrap();
+    assert!(kinds.len() >= 24, "only {} kinds of faults struck: {kinds:#?}", kinds.len());
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask soak`: what takes longer than a suite may: rounds with real components, every point of the crash matrix, seeds.
+
+use anyhow::{Result, bail};
+
+use crate::talk::{self, say, seconds};
+use crate::{suite, tree};
+
+/// The acts that are killed at each of their points.
+const ACTS: [&str; 3] = ["up", "down", "rebirth"];
+
+/// How many seeds a soak lives if nobody asks for a number.
+const SEEDS: &str = "1000";
+
+/// The example that does it, at full speed.
+const PROOF: [&str; 10] = [
+    "cargo",
+    "run",
+    "--quiet",
+    "--release",
+    "--locked",
+    "--package",
+    "castle-proof",
+    "--example",
+    "proof",
+    "--",
+];
+
+/// Does what was asked for; everything, one after the other, if that was nothing.
+pub(crate) fn run(words: &[&str]) -> Result<bool> {
+    match words {
+        [] => {
+            let parts = [suite::rounds()?, matrix(&ACTS)?, proof(&["seeds", SEEDS])?];
+            Ok(parts.into_iter().all(|sound| sound))
+        }
+        ["--rounds"] => suite::rounds(),
+        ["--matrix"] => matrix(&ACTS),
+        ["--matrix", act] => matrix(&[act]),
+        ["--point", act, number] => proof(&["point", act, number]),
+        ["--seeds", count] => proof(&["seeds", count]),
+        ["--seeds", count, "--from", first] => proof(&["seeds", count, first]),
+        ["--seed", number] => proof(&["seed", number]),
+        _ => bail!(
+            "soak takes --rounds, --matrix [ACT], --point ACT NUMBER, --seeds COUNT [--from FIRST] or --seed NUMBER"
+        ),
+    }
+}
+
+/// Every point of each act.
+fn matrix(acts: &[&str]) -> Result<bool> {
+    let mut sound = true;
+    for act in acts {
+        sound &= proof(&["matrix", act])?;
+    }
+    Ok(sound)
+}
+
+fn proof(words: &[&str]) -> Result<bool> {
+    let root = tree::root()?;
+    let start = talk::now();
+    let sound = talk::runs(&root, &[&PROOF[..], words].concat())?;
+    say(&format!("{} took {}", words.join(" "), seconds(start.elapsed())));
+    Ok(sound)
+}
