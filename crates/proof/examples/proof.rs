@@ -48,7 +48,8 @@ fn whole(act: Act, (part, parts): (usize, usize)) -> Result<bool, Box<dyn Error>
     let setting = Setting::of(Shape::WHOLE, SEED);
     let reference = reference(&setting, act)?;
     let threads = available_parallelism()?.get();
-    let found = matrix(&setting, &reference, move |p| p.number % parts == part % parts, threads);
+    let found =
+        matrix(&setting, &reference, move |p| p.fresh && p.state % parts == part % parts, threads);
     let tried: usize = found.tried.values().sum();
     let word = act.word();
     writeln!(

@@ -11,7 +11,7 @@ use std::fmt;
 
 pub(crate) use acts::{Counts, count};
 pub use acts::{again, doubles};
-pub use birth::{bootstrapped, bootstraps, incarnations};
+pub use birth::{Begun, bootstrapped, bootstraps, incarnations};
 pub use live::explained;
 pub use owner::foreign;
 pub use same::{after_down, inventory, ours, same};

@@ -50,7 +50,7 @@ impl Act {
 pub struct Reference {
     /// How many points it has.
     pub points: usize,
-    /// How many of them differ from the one before in the world or on the disk.
+    /// How many states crashes at them leave.
     pub states: usize,
     act: Act,
     start: Stand,
@@ -76,7 +76,7 @@ pub struct Judged {
 pub struct Matrix {
     /// Points of the act.
     pub points: usize,
-    /// Those that differ from the one before in the world or on the disk.
+    /// How many states crashes at them leave.
     pub states: usize,
     /// How many were tried, by their moment.
     pub tried: BTreeMap<Moment, usize>,
@@ -98,8 +98,7 @@ pub fn reference(setting: &Setting, act: Act) -> Result<Reference, String> {
         }
         start = raised.stand;
     }
-    let counter = Arc::new(Mutex::new(0));
-    let recorder = Recorder::new(Box::new(Counter(counter.clone())));
+    let recorder = Recorder::new(Box::new(Nobody));
     let runs = runs_of(act, start.copy(), setting, 0, Some(&recorder));
     let last = runs.last().ok_or("an act has a command")?;
     if let Some(failed) = runs.iter().find(|run| !run.is_done()) {
@@ -107,10 +106,9 @@ pub fn reference(setting: &Setting, act: Act) -> Result<Reference, String> {
     }
     let mut counts = Counts::new();
     runs.iter().for_each(|run| check::count(&run.requests, &mut counts));
-    let states = *counter.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(Reference {
         points: recorder.count(),
-        states,
+        states: recorder.states(),
         act,
         wanted: check::inventory(&last.stand.datacenter),
         foreign: setting.foreign(&start.datacenter),
@@ -214,6 +212,7 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
         Ok(known) => known,
         Err(error) => return vec![Violation::new("the journal can be read", error)],
     };
+    let alive = !check::incarnations(&stand.datacenter).is_empty();
     let runs = runs_of(reference.act, stand, setting, point.command, None);
     let Some(last) = runs.last() else { return Vec::new() };
     let mut found: Vec<Violation> = runs
@@ -224,7 +223,7 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
     found.extend(check::same(&reference.wanted, &check::inventory(&last.stand.datacenter)));
     found.extend(check::foreign(setting, &reference.foreign, &last.stand.datacenter));
     if let Some(first) = runs.first() {
-        found.extend(check::again(&known, first.command, &first.events));
+        found.extend(check::again(&known, alive, first.command, &first.events));
     }
     let mut counts = Counts::new();
     for (index, run) in reference.runs.iter().enumerate().take(point.command + 1) {
@@ -236,12 +235,11 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
     found
 }
 
-/// Counts points that differ from the one before.
-struct Counter(Arc<Mutex<usize>>);
+/// Takes nothing: the points are counted all the same.
+struct Nobody;
 
-impl Taker for Counter {
-    fn wants(&mut self, point: &Point) -> bool {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += usize::from(point.fresh);
+impl Taker for Nobody {
+    fn wants(&mut self, _: &Point) -> bool {
         false
     }
 

@@ -77,7 +77,10 @@ pub struct Point {
     pub at: u64,
     /// How many requests the command had got answered.
     pub requests: usize,
-    /// Whether world and disk differ from those of the point before.
+    /// The number of the state that a crash leaves, from 0: a point at which neither the world nor the disk has changed
+    /// since the point before leaves the same.
+    pub state: usize,
+    /// Whether it is the first with its state.
     pub fresh: bool,
 }
 
@@ -112,6 +115,7 @@ pub trait Taker: Send {
 struct Memory {
     taker: Box<dyn Taker>,
     number: usize,
+    states: usize,
     command: usize,
     /// Changes of the world and of the disk at the last point.
     last: Option<(u64, u64)>,
@@ -131,8 +135,15 @@ impl Recorder {
     #[must_use]
     pub fn new(taker: Box<dyn Taker>) -> Self {
         let kill = Arc::new(Notify::new());
-        let memory =
-            Memory { taker, number: 0, command: 0, last: None, writes: 0, kill: kill.clone() };
+        let memory = Memory {
+            taker,
+            number: 0,
+            states: 0,
+            command: 0,
+            last: None,
+            writes: 0,
+            kill: kill.clone(),
+        };
         Self { memory: Arc::new(Mutex::new(memory)), kill }
     }
 
@@ -140,6 +151,12 @@ impl Recorder {
     #[must_use]
     pub fn count(&self) -> usize {
         self.with(|memory| memory.number)
+    }
+
+    /// How many states they leave.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        self.with(|memory| memory.states)
     }
 
     /// Is notified when the process is to be killed.
@@ -244,6 +261,7 @@ impl Memory {
         copy: impl FnOnce() -> (Datacenter, MemoryDisk),
     ) {
         let now = Some((seen.changes, self.writes));
+        let fresh = self.last != now;
         let point = Point {
             number: self.number,
             command: self.command,
@@ -251,8 +269,10 @@ impl Memory {
             what,
             at: seen.at,
             requests: seen.requests,
-            fresh: self.last != now,
+            state: self.states - usize::from(!fresh),
+            fresh,
         };
+        self.states += usize::from(fresh);
         self.number += 1;
         self.last = now;
         if self.taker.wants(&point) {

@@ -107,9 +107,8 @@ struct Living {
     foreign: Value,
     /// What a datacenter counts before the first castle.
     empty: Value,
-    /// Lives of the castle that were seen.
-    incarnations: BTreeSet<String>,
-    bootstraps: usize,
+    /// Where etcd was begun.
+    begun: check::Begun,
     /// Whether something was broken that nobody can mend.
     scarred: bool,
     mending: Vec<Input>,
@@ -140,8 +139,7 @@ impl Living {
             foreign: setting.foreign(&empty.datacenter),
             empty: check::ours(&setting, &empty.datacenter),
             setting,
-            incarnations: BTreeSet::new(),
-            bootstraps: 0,
+            begun: check::Begun::new(),
             scarred: false,
             mending: Vec::new(),
             hash: Sha256::new(),
@@ -224,12 +222,14 @@ impl Living {
         self.life.kinds.extend(ran.struck.iter().cloned());
         let answered = fork.map_or(ran.requests.len(), |fork| fork.point.requests);
         let answered = &ran.requests[..answered.min(ran.requests.len())];
-        self.bootstraps += check::bootstraps(answered);
         let world = fork.map_or(&ran.stand, |fork| &fork.stand);
-        self.incarnations.extend(check::incarnations(&world.datacenter));
+        for life in check::incarnations(&world.datacenter) {
+            let machines = check::bootstraps(answered).map(str::to_owned);
+            self.begun.entry(life).or_default().extend(machines);
+        }
         let found = &mut self.life.violations;
         found.extend(check::foreign(&self.setting, &self.foreign, &world.datacenter));
-        found.extend(check::bootstrapped(self.bootstraps, self.incarnations.len()));
+        found.extend(check::bootstrapped(&self.begun));
         found.extend(check::outside(&world.datacenter, ran));
         found.extend(check::explained(ran));
         self.hash.update(&ran.trace);

@@ -16,7 +16,9 @@ const TOLD: usize = 12;
 pub fn inventory(datacenter: &Datacenter) -> Value {
     let mut value = serde_json::to_value(Inventory::of(datacenter)).unwrap_or_default();
     value["at"] = json!(0);
-    value["vip"][1] = json!("");
+    if let Some(holder) = value["vip"].get_mut(1) {
+        *holder = json!("");
+    }
     for member in value["etcd"].as_array_mut().into_iter().flatten() {
         if member[1] == "leader" {
             member[1] = json!("voter");
