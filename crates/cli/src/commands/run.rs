@@ -211,6 +211,7 @@ async fn perform(
         (_, yes) => Consent::of(yes),
     };
     if is_asking(args, session.settings) {
+        rebirth::tell_cycles(session, act);
         let open = journals.open_rebirth().filter(|_| matches!(act, Act::Rebirth(_)));
         let first = open.map_or(act.first(), |rebirth| rebirth.due().unwrap_or(Direction::Up));
         return session.agree(first, &consent, journals).await.map(Went::Agreed);
