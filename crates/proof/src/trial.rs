@@ -152,7 +152,8 @@ impl Runs {
             found.push(Violation::new("it converges", ran.verdict()));
         }
         if let Ok(known) = before.records() {
-            found.extend(check::again(&known, self.command, &ran.events));
+            let alive = !check::incarnations(&before.datacenter).is_empty();
+            found.extend(check::again(&known, alive, self.command, &ran.events));
         }
         if let Ok((plan, _)) = &ran.ended {
             found.extend(told::order(plan, &ran.events));
