@@ -245,6 +245,27 @@ impl Step for ManifestStep {
             removed => format!("{proof}, {removed} that are no longer wanted removed"),
         })
     }
+
+    /// Only asked where the layer goes alone: with the machines everything goes.
+    async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
+        let (client, mark) = (self.cluster.client(cx)?, self.cluster.mark(cx)?);
+        let ledger = ledger::Ledger::read(&client, &mark).await?;
+        let leftovers = ledger.leftovers(&client, &mark, &[]).await?;
+        let (going, kept) = (leftovers.going.len(), leftovers.kept.len());
+        let stays = if kept > 0 {
+            format!("; {kept} stay, because others use them")
+        } else {
+            String::new()
+        };
+        Ok((going > 0).then(|| format!("{}: {going} objects{stays}", self.name())))
+    }
+
+    /// Removes what the list of the layer names and is still the layer's, in the reverse order of its making.
+    async fn undo(&self, cx: &Context) -> Result<(), Failure> {
+        let (client, mark) = (self.cluster.client(cx)?, self.cluster.mark(cx)?);
+        ledger::Ledger::read(&client, &mark).await?.prune(cx, &client, &mark, &[]).await?;
+        Ok(())
+    }
 }
 
 /// The label selector of our own objects.

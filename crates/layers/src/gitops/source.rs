@@ -14,7 +14,7 @@ use castle_platforms::cluster::{Cluster, observed};
 use castle_platforms::handed::SECRETS;
 use serde_json::{Value, json};
 
-use super::note::{Note, drift, specification};
+use super::note::{Note, specification, tell_drift};
 use super::revision::SOURCES;
 use super::{NAMESPACE, through_engine};
 use crate::engine::STORE;
@@ -187,14 +187,7 @@ impl Step for Source {
             return Ok(observed(self.fetched(cx, &client).await?));
         };
         // Handed over: castle only observes, and a Git host that is away is no reason to stop.
-        let changed = drift(&repository(&self.0.spec.gitops), &there);
-        if !changed.is_empty() {
-            cx.notice(format!(
-                "{} is no longer as castle applied it ({}): since the handover it is Flux' and yours, and is left so",
-                id(),
-                changed.join(", ")
-            ));
-        }
+        tell_drift(cx, &id(), &repository(&self.0.spec.gitops), &there);
         let revision = there.text("/status/artifact/revision").unwrap_or("nothing").to_owned();
         if let Verdict::Waiting(why) = judge(&there) {
             cx.notice(format!("Flux holds {revision}, and can not fetch more: {why}"));
