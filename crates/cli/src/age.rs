@@ -164,6 +164,7 @@ YWCQi8pmn55wO9MnzNbOAAAABHRlc3QB\n\
             host: "h".to_owned(),
             stderr_is_terminal: false,
             stdin_is_terminal: false,
+            launch: crate::settings::Launch::default(),
         }
     }
 

@@ -18,6 +18,7 @@ pub(crate) use self::secrets::{
     Verify, refuse_private_keys,
 };
 pub(crate) use self::serve::Serve;
+use crate::patience::Patience;
 
 /// Raises a whole Kubernetes castle from nothing, hands it to GitOps, keeps it true and razes it without a trace.
 ///
@@ -52,12 +53,18 @@ pub(crate) enum Command {
     Up(Run),
     /// Back to nothing, even with the cluster dead; ends with a look for leftovers
     Down(Run),
+    /// Down and up as one act: whatever ends it, the same command goes on where it was
+    Rebirth(RebirthArgs),
     /// Show what would be created, adopted, changed, replaced and left alone
     Plan(Pace),
     /// Read and judge the castle file: every mistake at once, each with its place
     Check,
-    /// Show each layer and step: what is known to be true, what failed, what is open
+    /// Show each layer and step: what is known to be true, what failed, what is open, what is going on now
     Status,
+    /// Show the run that is going on, or the last one, from its beginning to its end; Ctrl-C leaves it alone
+    Attach,
+    /// Show what earlier runs took, and what has become slower; kept when the castle is gone
+    History,
     /// Print the graph of steps and what they need
     Graph(Graph),
     /// Print a talosconfig for talosctl, made from the castle's Talos secrets
@@ -94,6 +101,9 @@ pub(crate) enum Command {
     /// Print the reference of the command line as Markdown
     #[command(hide = true)]
     Reference,
+    /// Go on without a terminal; castle starts this itself
+    #[command(hide = true)]
+    Detached,
 }
 
 /// A way into the cluster.
@@ -156,6 +166,22 @@ pub(crate) struct Run {
     /// Do not ask before replacing or removing something
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Ask here, then go on in a process of its own: this terminal may be closed; `castle attach` shows the run
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Wait for whoever works on this castle instead of giving up at once, and at most so long (default: 10m)
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
+    pub(crate) wait: Option<Patience>,
+}
+
+/// A castle that goes and comes back.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RebirthArgs {
+    /// So many times, without a hand in between; ends with a table of times and a verdict
+    #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) certify: Option<u32>,
+    #[command(flatten)]
+    pub(crate) run: Run,
 }
 
 /// The speed of the rehearsal.
@@ -245,10 +271,16 @@ pub(crate) enum RehearseAct {
     Up(Run),
     /// Raze it there
     Down(Run),
+    /// Raze it and raise it again there, as one act
+    Rebirth(RebirthArgs),
     /// Show what would be done there
     Plan(Pace),
     /// Show what is known of it there
     Status,
+    /// Show the run that is going on there, or the last one
+    Attach,
+    /// Show what earlier runs took there, in the rehearsal's time
+    History,
     /// Print a talosconfig for the rehearsal's machines
     Talosconfig(Access),
     /// Print a kubeconfig for the rehearsal's cluster

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use castle_engine::Graph;
 use castle_layers::secrets::source::Access;
-use castle_model::{Spec, StepDecl};
+use castle_model::{LayerName, Spec, StepDecl};
 use castle_wire::World;
 
 use crate::args::Everywhere;
@@ -124,6 +124,17 @@ fn usual_state(
 /// The steps of a castle, without the code behind them.
 pub(crate) fn declare(spec: &Spec) -> Vec<StepDecl> {
     castle_layers::declare(spec)
+}
+
+/// The layers of a castle, in the order of their first step.
+pub(crate) fn layers(spec: &Spec) -> Vec<LayerName> {
+    let mut layers: Vec<LayerName> = Vec::new();
+    for decl in declare(spec) {
+        if !layers.contains(&decl.layer) {
+            layers.push(decl.layer);
+        }
+    }
+    layers
 }
 
 /// The steps of a castle, with the code behind them.

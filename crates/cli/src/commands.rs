@@ -1,18 +1,21 @@
 //! Which command does what: one line per command, one file per command.
 
+mod attach;
 mod check;
 mod faults;
 mod give;
 mod graph;
+mod history;
 mod inventory;
 mod judge;
 mod lock;
 mod plan;
 mod poke;
+pub(crate) mod rebirth;
 mod reference;
 mod rehearse;
 mod repeat;
-mod run;
+pub(crate) mod run;
 mod scenario;
 mod secrets;
 mod serve;
@@ -20,12 +23,12 @@ mod shell;
 mod status;
 
 use self::give::Wish;
+use self::run::Act;
 use crate::args::{Cli, Command, Everywhere, RehearseAct};
 use crate::castle::Place;
 use crate::exit::{Exit, Problem};
 use crate::project::{self, Which};
 use crate::settings::Settings;
-use castle_model::plan::Direction;
 
 /// Carries a command out.
 pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
@@ -36,10 +39,15 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
     match &cli.command {
         Command::Check => check::run(&which, everywhere, settings),
         Command::Graph(args) => graph::run(&which, args, everywhere, settings),
-        Command::Up(args) => run::run(Direction::Up, &which, place, args, everywhere, settings),
-        Command::Down(args) => run::run(Direction::Down, &which, place, args, everywhere, settings),
+        Command::Up(args) => run::run(Act::Up, &which, place, args, everywhere, settings),
+        Command::Down(args) => run::run(Act::Down, &which, place, args, everywhere, settings),
+        Command::Rebirth(args) => {
+            run::run(Act::Rebirth(args.certify), &which, place, &args.run, everywhere, settings)
+        }
         Command::Plan(pace) => plan::run(&which, place, pace, everywhere, settings),
         Command::Status => status::run(&which, place, everywhere, settings),
+        Command::Attach => attach::run(&which, place, everywhere, settings),
+        Command::History => history::run(&which, place, everywhere, settings),
         Command::Talosconfig(args) => {
             give::run(&which, place, &Wish::Talosconfig(args), everywhere, settings)
         }
@@ -61,6 +69,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man => shell::man(),
         Command::Reference => Ok(shell::reference()),
+        Command::Detached => Err(Problem::usage("castle starts this itself")),
     }
 }
 
@@ -96,12 +105,15 @@ fn rehearse(
 ) -> Result<Exit, Problem> {
     let place = Place::Rehearsal;
     match act {
-        RehearseAct::Up(args) => run::run(Direction::Up, which, place, args, everywhere, settings),
-        RehearseAct::Down(args) => {
-            run::run(Direction::Down, which, place, args, everywhere, settings)
+        RehearseAct::Up(args) => run::run(Act::Up, which, place, args, everywhere, settings),
+        RehearseAct::Down(args) => run::run(Act::Down, which, place, args, everywhere, settings),
+        RehearseAct::Rebirth(args) => {
+            run::run(Act::Rebirth(args.certify), which, place, &args.run, everywhere, settings)
         }
         RehearseAct::Plan(pace) => plan::run(which, place, pace, everywhere, settings),
         RehearseAct::Status => status::run(which, place, everywhere, settings),
+        RehearseAct::Attach => attach::run(which, place, everywhere, settings),
+        RehearseAct::History => history::run(which, place, everywhere, settings),
         RehearseAct::Talosconfig(args) => {
             give::run(which, place, &Wish::Talosconfig(args), everywhere, settings)
         }

@@ -23,6 +23,14 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// The end that a code means; one that castle does not use is a failure.
+    pub(crate) fn of_code(code: u8) -> Self {
+        let known = [Self::Done, Self::Usage, Self::Refused, Self::Leftovers, Self::Interrupted];
+        known.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -1,9 +1,11 @@
 //! Who hears the events of a run: plain lines on standard error, or JSON lines on standard output.
 
-use castle_engine::Report;
-use castle_model::{Event, Plan, StepDecl, StepId};
+use castle_journal::Runs;
+use castle_model::event::RunOutcome;
+use castle_model::{Event, RunId, StepDecl};
 use castle_view::{Palette, Progress, Style, plain, report};
 
+use crate::kept::Keep;
 use crate::output;
 use crate::settings::Settings;
 use crate::trace::Trace;
@@ -11,9 +13,11 @@ use crate::trace::Trace;
 /// Folds events and shows them as they come.
 pub(crate) struct Face {
     json: bool,
+    hushed: bool,
     style: Style,
     progress: Progress,
     trace: Trace,
+    keep: Keep,
 }
 
 /// How text is laid out for this terminal.
@@ -26,9 +30,11 @@ impl Face {
     pub(crate) fn new(json: bool, settings: &Settings, decls: &[StepDecl]) -> Self {
         Self {
             json,
+            hushed: false,
             style: style(settings),
             progress: Progress::new(decls),
             trace: Trace::default(),
+            keep: Keep::default(),
         }
     }
 
@@ -36,6 +42,10 @@ impl Face {
     pub(crate) fn hear(&mut self, event: &Event) {
         self.progress.apply(event);
         self.trace.hear(event);
+        self.keep.hear(event);
+        if self.hushed {
+            return;
+        }
         if self.json {
             if let Ok(line) = serde_json::to_string(event) {
                 output::data(&line);
@@ -50,21 +60,34 @@ impl Face {
         self.trace.seal(requests)
     }
 
-    /// Shows the closing report, and what is left of a razed castle.
-    pub(crate) fn close(
-        &self,
-        report: &Report,
-        plan: &Plan,
-        go_on: &str,
-        left: &[(StepId, String)],
-    ) {
+    /// Shows no event from here on, if so.
+    pub(crate) fn hush(&mut self, hushed: bool) {
+        self.hushed = hushed;
+    }
+
+    /// The plan is carried out: what was told and will be told is kept as the events of this run.
+    pub(crate) fn keep(&mut self, runs: Option<&Runs>, run: &RunId) {
+        self.keep.begin(runs, run);
+    }
+
+    /// Keeps one event that nobody is shown.
+    pub(crate) fn keep_only(&mut self, event: &Event) {
+        self.keep.hear(event);
+    }
+
+    /// The fold of everything that was heard.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Shows the closing report, and what is left of a razed castle. `decls` stand as in a plan.
+    pub(crate) fn close(&self, decls: &[&StepDecl], go_on: &str) {
         if self.json {
             return;
         }
-        let decls: Vec<&StepDecl> = plan.steps.iter().map(|s| &s.decl).collect();
-        let unfinished =
-            !report.failures.is_empty() || !report.not_run.is_empty() || !left.is_empty();
-        output::data(&report::end(&self.progress, &decls, unfinished.then_some(go_on), self.style));
+        let left = &self.progress.left;
+        let unfinished = self.progress.outcome != Some(RunOutcome::Done) || !left.is_empty();
+        output::data(&report::end(&self.progress, decls, unfinished.then_some(go_on), self.style));
         if !left.is_empty() {
             output::data("left over:");
             for (step, what) in left {

@@ -4,13 +4,16 @@ mod age;
 mod args;
 mod castle;
 mod commands;
+mod detach;
 mod exit;
 mod face;
 mod faults;
 mod git;
 mod hardening;
+mod kept;
 mod lock;
 mod output;
+mod patience;
 mod progress;
 mod project;
 mod real;
@@ -25,8 +28,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, refuse_private_keys};
-use crate::exit::Exit;
+use crate::args::{Cli, Command, refuse_private_keys};
+use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
@@ -44,6 +47,9 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
+    if matches!(cli.command, Command::Detached) {
+        return detached();
+    }
     match commands::run(&cli, &Settings::read()) {
         Ok(Exit::Done) if output::lost() => {
             output::talk("error: standard output could not be written to the end");
@@ -55,4 +61,23 @@ fn main() -> ExitCode {
             problem.exit.into()
         }
     }
+}
+
+/// The process that goes on without a terminal: told what to do by the one that has it.
+fn detached() -> ExitCode {
+    let (words, settings) = match detach::take_over() {
+        Ok(taken) => taken,
+        Err(problem) => {
+            output::say(&problem.to_string());
+            return problem.exit.into();
+        }
+    };
+    let result = match Cli::try_parse_from(words) {
+        Ok(cli) => commands::run(&cli, &settings),
+        Err(error) => Err(Problem::usage(error.to_string())),
+    };
+    if let Some(detached) = &settings.launch.detached {
+        detached.ended(&result);
+    }
+    result.map_or_else(|problem| problem.exit.into(), ExitCode::from)
 }

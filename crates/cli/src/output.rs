@@ -9,9 +9,17 @@ use rustix::termios::tcgetwinsize;
 /// Whether data could not be written although somebody wanted it: a full disk, not a reader that went away.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// Whether nobody is there to be told: a run that left its terminal.
+static MUTE: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     /// What is said on this thread while somebody takes it down.
     static TAKEN_DOWN: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Says nothing from here on.
+pub(crate) fn mute() {
+    MUTE.store(true, Ordering::Relaxed);
 }
 
 /// Takes down what this thread says from now on, until [`taken_down`] asks for it; it is shown all the same.
@@ -43,6 +51,9 @@ pub(crate) fn data(text: &str) {
 
 /// Writes a value to standard output as it is; for a person's eyes with an end of line.
 pub(crate) fn value(text: &str) {
+    if MUTE.load(Ordering::Relaxed) {
+        return;
+    }
     let mut out = io::stdout().lock();
     if out.is_terminal() {
         drop(out);
@@ -108,6 +119,9 @@ fn fold(text: &str, width: usize) -> String {
 }
 
 fn write(to: &mut dyn Write, text: &str) -> io::Result<()> {
+    if MUTE.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     to.write_all(text.as_bytes())?;
     to.write_all(line_end.as_bytes())?;

@@ -227,6 +227,7 @@ mod tests {
             host: "h".to_owned(),
             stderr_is_terminal: false,
             stdin_is_terminal: false,
+            launch: crate::settings::Launch::default(),
         }
     }
 

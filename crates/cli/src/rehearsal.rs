@@ -18,6 +18,7 @@ use crate::args::{Everywhere, Pace, Speed};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::output;
+use crate::patience::{Patience, until_free};
 use crate::project::Which;
 use crate::settings::Settings;
 use crate::state;
@@ -64,9 +65,10 @@ impl Rehearsal {
         }
     }
 
-    /// Opens the datacenter to work in it. Must be called within [`runtime`].
-    pub(crate) fn open(&mut self, act: &str) -> Result<Host, Problem> {
-        let host = self.host(act);
+    /// Opens the datacenter to work in it, and waits so long for whoever holds it. Must be called within [`runtime`].
+    pub(crate) fn open(&mut self, act: &str, patience: Option<Patience>) -> Result<Host, Problem> {
+        let busy = |error: &HostError| error.is_locked().then(|| told(error));
+        let host = until_free(patience, || self.host(act), busy);
         self.opened(host)
     }
 
@@ -128,6 +130,12 @@ impl Rehearsal {
         .because(error)
         .hint(error.hint().unwrap_or_else(reset))
     }
+}
+
+/// An error with what it came from, on one line.
+fn told(error: &HostError) -> String {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    source.unwrap_or_else(|| error.to_string())
 }
 
 /// The process that hosts the world can not be asked.

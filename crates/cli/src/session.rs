@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
-use castle_journal::{Journals, Records, Start, StepState};
+use castle_journal::{Journals, RUNS_KEPT, Rebirth, Records, Runs, Start, StepState};
 use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepId, UndoKind};
+use castle_model::{Event, EventKind, Plan, RunId, StepDecl, StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use castle_rehearsal::host::Host;
 use castle_wire::World;
@@ -18,6 +18,7 @@ use castle_wire::World;
 use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
+use crate::kept;
 use crate::output;
 use crate::real::{self, Heard};
 use crate::rehearsal::rehearse;
@@ -38,6 +39,35 @@ pub(crate) struct Session<'a> {
     pub(crate) json: bool,
     /// Who of the world answers.
     pub(crate) heard: Heard,
+    /// Where events and times are kept, if they are.
+    pub(crate) runs: Option<&'a Runs>,
+}
+
+/// Whether somebody has agreed that things are destroyed.
+#[derive(Debug, Clone)]
+pub(crate) enum Consent {
+    /// Whoever sits there is asked.
+    Ask,
+    /// Somebody has agreed to whatever the plan shows.
+    Given,
+    /// Somebody has agreed to this, and to nothing more.
+    Agreed(BTreeSet<StepId>),
+}
+
+impl Consent {
+    /// That of `--yes`.
+    pub(crate) fn of(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::Ask }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) run: RunId,
+    /// What failed first, or is left, in a few words.
+    pub(crate) why: Option<String>,
 }
 
 /// What a run works with until it is over.
@@ -51,27 +81,57 @@ struct Work<'j> {
 }
 
 impl Session<'_> {
-    /// Raises or razes the castle; with `yes`, somebody has agreed beforehand. Until somebody has agreed, a signal simply ends the process: nothing was done.
+    /// Raises or razes the castle. Until somebody has agreed, a signal simply ends the process: nothing was done.
     pub(crate) async fn run(
         &self,
         direction: Direction,
-        yes: bool,
+        consent: &Consent,
         journals: &mut Journals,
-    ) -> Result<Exit, Problem> {
+    ) -> Result<Ended, Problem> {
         let _hangup = survive_hangup()?;
-        let graph = castle::graph(&self.castle.spec, &self.world, self.access.clone())?;
-        let run = next_run(journals.records(), self.now());
-        let face = Face::new(self.json, self.settings, graph.decls());
-        let mut work = Work { journals, graph, outputs: Arc::default(), face, run, told: 0 };
-        let plan = self.plan(direction, &mut work).await?;
-        self.consent(&plan, yes)?;
+        // Where nobody is asked, or a first half has run already, a signal is heard from the first look on.
+        let early = !matches!(consent, Consent::Ask) || journals.open_rebirth().is_some();
+        let heard = early.then(Signals::listen).transpose()?;
+        let mut work = self.work(journals)?;
+        let plan = match heard {
+            None => self.plan(direction, &mut work).await?,
+            Some(mut signals) => tokio::select! {
+                biased;
+                () = signals.any() => return Err(interrupted()),
+                plan = self.plan(direction, &mut work) => plan?,
+            },
+        };
+        self.consent(&plan, consent)?;
         let mut signals = Signals::listen()?;
         let stop = Stop::default();
         tokio::select! {
             biased;
-            exit = self.carry_out(direction, &plan, work, &stop) => exit,
-            () = signals.pass_on(&stop) => Ok(Exit::Interrupted),
+            ended = self.carry_out(direction, &plan, work, &stop) => ended,
+            () = signals.pass_on(&stop) => Err(interrupted()),
         }
+    }
+
+    /// Shows the plan and asks, and does nothing: another process carries it out. Says what was agreed to.
+    pub(crate) async fn agree(
+        &self,
+        direction: Direction,
+        consent: &Consent,
+        journals: &mut Journals,
+    ) -> Result<BTreeSet<StepId>, Problem> {
+        let mut work = self.work(journals)?;
+        // In JSON there are the events of runs, and this is none.
+        work.face.hush(self.json);
+        let plan = self.plan(direction, &mut work).await?;
+        self.consent(&plan, consent)?;
+        Ok(plan.destructive().map(|step| step.decl.id.clone()).collect())
+    }
+
+    fn work<'j>(&self, journals: &'j mut Journals) -> Result<Work<'j>, Problem> {
+        let graph = castle::graph(&self.castle.spec, &self.world, self.access.clone())?;
+        let kept = self.runs.and_then(|runs| runs.list().ok()).unwrap_or_default();
+        let run = next_run(journals.records(), kept.last(), self.now());
+        let face = Face::new(self.json, self.settings, graph.decls());
+        Ok(Work { journals, graph, outputs: Arc::default(), face, run, told: 0 })
     }
 
     /// Looks at the world and says what will be done.
@@ -118,7 +178,7 @@ impl Session<'_> {
         plan: &Plan,
         mut work: Work<'_>,
         stop: &Stop,
-    ) -> Result<Exit, Problem> {
+    ) -> Result<Ended, Problem> {
         let start = Start {
             run: work.run.clone(),
             castle: self.castle.spec.name.clone(),
@@ -127,10 +187,13 @@ impl Session<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         work.journals.start_run(self.now(), start).map_err(|e| state_problem(&e))?;
+        self.make_room(&work);
+        work.face.keep(self.runs, &work.run);
+        self.settings.begun(&work.run);
         let clock = self.world.clock.clone();
         let face = &mut work.face;
         let mut told = work.told;
-        let report = Runner {
+        let ran = Runner {
             graph: &work.graph,
             plan,
             journals: &mut *work.journals,
@@ -146,9 +209,9 @@ impl Session<'_> {
             stop: stop.clone(),
         }
         .run()
-        .await
-        .map_err(|error| self.journal_problem(direction, &error))?;
+        .await;
         work.told = told;
+        let report = ran.map_err(|error| self.broken_off(direction, &error, &mut work))?;
         work.journals.compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
         let left = tokio::select! {
             biased;
@@ -158,8 +221,39 @@ impl Session<'_> {
         for (step, what) in &left {
             self.tell(&mut work, EventKind::Leftover { step: step.clone(), what: what.clone() });
         }
-        self.close(direction, plan, &report, &left, &work.face);
-        Ok(exit_of(&report, &left))
+        let exit = exit_of(&report, &left);
+        self.remember(direction, exit, &work);
+        self.close(direction, plan, &report, &work.face);
+        Ok(Ended { exit, run: work.run, why: why(&report, &left) })
+    }
+
+    /// Lets the oldest events go, but none of a rebirth that is not over.
+    fn make_room(&self, work: &Work<'_>) {
+        let needed = work.journals.open_rebirth().map(Rebirth::runs).unwrap_or_default();
+        if let Some(Err(error)) = self.runs.map(|runs| runs.prune(RUNS_KEPT - 1, &needed)) {
+            kept::tell("the events of old runs can not be removed", &error);
+        }
+    }
+
+    /// Adds what the run took to the history.
+    fn remember(&self, direction: Direction, exit: Exit, work: &Work<'_>) {
+        let name = &self.castle.spec.name;
+        let (decls, progress) = (work.graph.decls(), work.face.progress());
+        if let Some(runs) = self.runs
+            && let Some(past) = kept::past(name, direction, decls, progress, exit)
+            && let Err(error) = runs.remember(&past)
+        {
+            kept::tell("what this run took can not be remembered", &error);
+        }
+    }
+
+    /// A run without an end is told to whoever looks at its events later.
+    fn broken_off(&self, direction: Direction, error: &RunError, work: &mut Work<'_>) -> Problem {
+        let problem = self.journal_problem(direction, error);
+        let kind = EventKind::Notice { step: None, text: problem.to_string().replace('\n', ";") };
+        let (v, at, run) = (SCHEMA, self.now(), work.run.clone());
+        work.face.keep_only(&Event { v, seq: work.told + 1, at, run, kind });
+        problem
     }
 
     fn surveyor<'a>(&'a self, work: &'a Work<'_>) -> Surveyor<'a> {
@@ -191,10 +285,13 @@ impl Session<'_> {
     }
 
     /// Asks before anything is removed or replaced.
-    fn consent(&self, plan: &Plan, yes: bool) -> Result<(), Problem> {
+    fn consent(&self, plan: &Plan, consent: &Consent) -> Result<(), Problem> {
         let destructive: Vec<_> = plan.destructive().collect();
-        if destructive.is_empty() || yes {
+        if destructive.is_empty() || matches!(consent, Consent::Given) {
             return Ok(());
+        }
+        if let Consent::Agreed(agreed) = consent {
+            return beyond(plan, agreed).map_or(Ok(()), Err);
         }
         let name = &self.castle.spec.name;
         output::say(&format!(
@@ -248,16 +345,10 @@ impl Session<'_> {
             .collect()
     }
 
-    fn close(
-        &self,
-        direction: Direction,
-        plan: &Plan,
-        report: &Report,
-        left: &[(StepId, String)],
-        face: &Face,
-    ) {
+    fn close(&self, direction: Direction, plan: &Plan, report: &Report, face: &Face) {
         let go_on = format!("{} {}", self.castle.command, word(direction));
-        face.close(report, plan, &go_on, left);
+        let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
+        face.close(&decls, &go_on);
         if self.json {
             return;
         }
@@ -278,7 +369,8 @@ impl Session<'_> {
         }
     }
 
-    fn now(&self) -> Moment {
+    /// The time of day, where the castle stands.
+    pub(crate) fn now(&self) -> Moment {
         self.world.clock.now()
     }
 }
@@ -343,6 +435,30 @@ fn surveyed(look: &Look) -> Option<(String, String)> {
     Some((word.to_owned(), evidence))
 }
 
+/// Refuses what a plan would destroy beyond what was agreed to.
+fn beyond(plan: &Plan, agreed: &BTreeSet<StepId>) -> Option<Problem> {
+    let step = plan.destructive().find(|step| !agreed.contains(&step.decl.id))?;
+    let what = format!(
+        "nothing was done: the world has changed since you agreed, and it would {} {}",
+        step.word(),
+        step.decl.title
+    );
+    let hint = "run the same command again, and look at what it shows";
+    Some(Problem::refused(what).hint(hint))
+}
+
+fn interrupted() -> Problem {
+    Problem::new(Exit::Interrupted, "interrupted before anything was done")
+}
+
+/// What went wrong, in a few words.
+fn why(report: &Report, left: &[(StepId, String)]) -> Option<String> {
+    if let Some((step, failure)) = report.failures.iter().next() {
+        return Some(format!("{step} failed: {failure}"));
+    }
+    left.first().map(|(step, what)| format!("left over: {step}: {what}"))
+}
+
 fn exit_of(report: &Report, left: &[(StepId, String)]) -> Exit {
     match report.outcome {
         RunOutcome::Interrupted => Exit::Interrupted,
@@ -357,6 +473,29 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn nothing_is_destroyed_beyond_what_was_agreed_to() {
+        let ids = ["image", "vm"].map(|kind| StepId::new("platform", kind));
+        let decls = ids.clone().map(|id| castle_model::StepDecl::new(id, "a thing", "vm").undo());
+        let there = |id: &StepId| (id.clone(), Look::Leftover(Some("it is there".to_owned())));
+        let survey: Survey = ids.iter().map(there).collect();
+        let plan = castle_plan::down(&"blue".parse().unwrap(), &decls, &survey).unwrap();
+        assert!(beyond(&plan, &ids.clone().into()).is_none());
+        let refused = beyond(&plan, &[ids[0].clone()].into()).unwrap();
+        assert_eq!(refused.exit, Exit::Refused);
+        assert!(refused.what.contains("would remove a thing"), "{}", refused.what);
+    }
+
+    #[test]
+    fn runs_are_numbered_whatever_the_clock_says() {
+        let named = |kept: Option<&str>, now| {
+            next_run(&Records::default(), kept.map(RunId::new).as_ref(), Moment(now)).to_string()
+        };
+        assert_eq!(named(None, 0), "r0001-19700101");
+        assert_eq!(named(Some("r0041-20260202"), 0), "r0042-19700101");
+        assert_eq!(named(Some("r9999-20260202"), 1_770_033_600_000), "r10000-20260202");
+    }
 
     #[test]
     fn the_exit_code_tells_the_truth() {

@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use castle_model::RunId;
+
+use crate::detach::Detached;
 
 /// One environment variable that castle looks at.
 pub(crate) struct Variable {
@@ -66,6 +71,16 @@ pub(crate) struct Settings {
     pub(crate) host: String,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) stdin_is_terminal: bool,
+    pub(crate) launch: Launch,
+}
+
+/// How this process came to be.
+#[derive(Clone, Default)]
+pub(crate) struct Launch {
+    /// The words of its command line.
+    pub(crate) words: Vec<String>,
+    /// Who waits for its first word, if it goes on without a terminal.
+    pub(crate) detached: Option<Arc<Detached>>,
 }
 
 impl Settings {
@@ -81,6 +96,19 @@ impl Settings {
             host,
             stderr_is_terminal: std::io::stderr().is_terminal(),
             stdin_is_terminal: std::io::stdin().is_terminal(),
+            launch: Launch {
+                words: std::env::args_os()
+                    .map(|word| word.to_string_lossy().into_owned())
+                    .collect(),
+                detached: None,
+            },
+        }
+    }
+
+    /// Tells whoever waits for it that a run has begun.
+    pub(crate) fn begun(&self, run: &RunId) {
+        if let Some(detached) = &self.launch.detached {
+            detached.begun(run);
         }
     }
 

@@ -2,37 +2,38 @@
 
 use std::path::PathBuf;
 
-use castle_journal::{Holder, Records, StateError, StateRoot, StepState};
+use castle_journal::{Holder, Records, StateError, StateRoot, StepState, number};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
 use castle_model::{RunId, Verb};
 
 use crate::castle::{Castle, Place};
+use crate::commands::rebirth::refuse_half_razed;
+use crate::commands::run::Act;
 use crate::exit::Problem;
 use crate::output;
+use crate::patience::{Patience, until_free};
 use crate::rehearsal::rehearse;
-use crate::session::word;
 use crate::settings::Settings;
 
 /// Who holds a lock, for others to read.
 pub(crate) fn holder(castle: &Castle, settings: &Settings, command: &str) -> Holder {
-    Holder {
-        pid: std::process::id(),
-        host: settings.host.clone(),
-        since: wall_clock(),
-        command: format!("{} {command}", castle.command),
-    }
+    Holder::this(settings.host.clone(), wall_clock(), format!("{} {command}", castle.command))
 }
 
 /// Opens and locks the state of a castle, and refuses what is not its own or not sound.
 pub(crate) fn hold(
     castle: &Castle,
     settings: &Settings,
-    direction: Direction,
+    act: &Act,
+    patience: Option<Patience>,
 ) -> Result<StateRoot, Problem> {
     other_world(castle)?;
-    let holder = holder(castle, settings, word(direction));
-    let root = StateRoot::open(&castle.state, &holder).map_err(|error| match &error {
+    let direction = act.first();
+    let busy =
+        |error: &StateError| matches!(error, StateError::Locked { .. }).then(|| error.to_string());
+    let open = || StateRoot::open(&castle.state, &holder(castle, settings, act.word()));
+    let root = until_free(patience, open, busy).map_err(|error| match &error {
         StateError::Locked { .. } if castle.place == Place::Rehearsal => {
             let hint = error.hint();
             let explicit = rehearse(&castle.command);
@@ -55,6 +56,12 @@ pub(crate) fn hold(
             "the state in {folder} belongs to the castle `{other}`"
         ))
         .hint("give each castle a state root of its own with --state or CASTLE_STATE"));
+    }
+    if let Some(rebirth) = root.journals().open_rebirth()
+        && direction == Direction::Up
+        && half_razed(records)
+    {
+        return Err(refuse_half_razed(castle, rebirth));
     }
     whole(castle, records, direction)?;
     Ok(root)
@@ -111,12 +118,11 @@ fn half_razed(records: &Records) -> bool {
     records.incarnation.is_some() && records.steps.values().any(razed)
 }
 
-/// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment.
-pub(crate) fn next_run(records: &Records, now: Moment) -> RunId {
-    let last = records
-        .last_run
-        .as_ref()
-        .and_then(|run| run.id.as_str().strip_prefix('r')?.split('-').next()?.parse::<u64>().ok());
+/// Names the next run: numbered, because two runs of a rehearsal may begin at the same virtual moment. Runs whose events
+/// are kept count too: the journals may have been begun anew since.
+pub(crate) fn next_run(records: &Records, kept: Option<&RunId>, now: Moment) -> RunId {
+    let known = records.last_run.as_ref().map(|run| &run.id);
+    let last = known.into_iter().chain(kept).map(number).max();
     let (year, month, day) = now.date();
     RunId::new(format!("r{:04}-{year:04}{month:02}{day:02}", last.unwrap_or(0) + 1))
 }

@@ -6,6 +6,8 @@ mod context;
 #[path = "castle/datacenter.rs"]
 mod datacenter;
 
+#[path = "castle/attach.rs"]
+mod attach;
 #[path = "castle/canary.rs"]
 mod canary;
 #[path = "castle/crash.rs"]
@@ -16,6 +18,8 @@ mod faults;
 mod give;
 #[path = "castle/hardening.rs"]
 mod hardening;
+#[path = "castle/history.rs"]
+mod history;
 #[path = "castle/interrupt.rs"]
 mod interrupt;
 #[path = "castle/judge.rs"]
@@ -30,6 +34,8 @@ mod output;
 mod poke;
 #[path = "castle/real.rs"]
 mod real;
+#[path = "castle/rebirth.rs"]
+mod rebirth;
 #[path = "castle/refusal.rs"]
 mod refusal;
 #[path = "castle/rise.rs"]

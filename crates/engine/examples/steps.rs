@@ -83,12 +83,7 @@ async fn run(graph: &Graph, journals: &mut Journals) -> usize {
 #[expect(clippy::print_stdout, reason = "its output is data for the bench command")]
 fn case(name: &str, steps: usize, there: bool, folder: Option<&Path>) {
     let graph = graph(steps, there);
-    let holder = Holder {
-        pid: std::process::id(),
-        host: "bench".into(),
-        since: Moment(0),
-        command: "bench".into(),
-    };
+    let holder = Holder::this("bench".into(), Moment(0), "bench".into());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

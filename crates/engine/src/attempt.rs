@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use castle_model::plan::Direction;
-use castle_model::{Change, Class, Failure, PlannedStep, Verb};
+use castle_model::{Bug, Change, Class, Failure, Observed, PlannedStep, Verb, planted};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -59,7 +59,10 @@ async fn raise(
     cx: &Context,
 ) -> Result<(Acted, String), Failure> {
     let decision = retried(cx, || async {
-        let observed = step.observe(cx).await?;
+        let observed = match step.observe(cx).await {
+            Err(_) if planted(Bug::UnknownActedOn) => Observed::Absent,
+            observed => observed?,
+        };
         match decide(cx.step(), planned.verb, observed) {
             Decision::Refuse(failure) => Err(failure),
             decision => Ok(decision),
@@ -67,6 +70,7 @@ async fn raise(
     })
     .await?;
     let (verb, reason) = match decision {
+        Decision::Leave(evidence) if planted(Bug::RightActedOn) => (Verb::Update, evidence),
         Decision::Leave(evidence) => {
             intent(cx, Verb::Adopt, &evidence).await?;
             cx.phase.end_act();
@@ -77,15 +81,26 @@ async fn raise(
         Decision::Act(verb, reason) => (verb, reason),
         Decision::Refuse(failure) => return Err(failure),
     };
+    let act = || retried(cx, || step.act(cx, verb));
+    let early = if planted(Bug::ActBeforeIntent) { Some(act().await?) } else { None };
     intent(cx, verb, &reason).await?;
-    let acted = retried(cx, || step.act(cx, verb)).await?;
+    let acted = match early {
+        Some(acted) => acted,
+        None => act().await?,
+    };
     cx.phase.end_act();
     tell(cx, Progress::Acted { change: acted.change });
+    if planted(Bug::GateSkipped) {
+        return Ok((acted, "it was made".to_owned()));
+    }
     let proof = retried(cx, || step.gate(cx)).await?;
     Ok((acted, proof))
 }
 
 async fn raze(step: &dyn Step, cx: &Context) -> Result<(Acted, String), Failure> {
+    if planted(Bug::LeftoverUnseen) {
+        return Ok((Acted::of(Change::Unchanged), "nothing there".to_owned()));
+    }
     let Some(what) = retried(cx, || step.leftover(cx)).await? else {
         return Ok((Acted::of(Change::Unchanged), "nothing there".to_owned()));
     };
@@ -130,7 +145,9 @@ where
         tries += 1;
         let failure = match within_deadline(cx, call()).await {
             Some(Ok(value)) => return Ok(value),
-            Some(Err(failure)) if !failure.is_transient() => return Err(failure),
+            Some(Err(failure)) if !failure.is_transient() && !planted(Bug::RetryOfAnything) => {
+                return Err(failure);
+            }
             Some(Err(failure)) => failure,
             // What an earlier try met says more than that the last one was cut off.
             None => return Err(last.unwrap_or_else(|| late(cx))),

@@ -192,8 +192,11 @@ impl Disk for Folder {
             rustix::fs::unlinkat(directory, &temporary, AtFlags::empty())?;
             return Err(error);
         }
-        rustix::fs::renameat(directory, &temporary, directory, leaf)?;
-        rustix::fs::fsync(directory)?;
+        let renamed = rustix::fs::renameat(directory, &temporary, directory, leaf)
+            .and_then(|()| rustix::fs::fsync(directory));
+        // Whatever came of it, the file that was open may have no name any more: nothing may be added to it.
+        self.open.remove(name);
+        renamed?;
         self.open.insert(name.to_owned(), file);
         Ok(())
     }

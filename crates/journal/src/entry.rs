@@ -105,6 +105,11 @@ impl Entry {
     }
 }
 
+/// The check sum of a line of a small journal.
+pub(crate) fn sum(line: &[u8]) -> String {
+    digest(&[line], SUM_DIGITS)
+}
+
 /// The chain after a line.
 pub(crate) fn chain(prev: &str, line: &[u8]) -> String {
     digest(&[prev.as_bytes(), line], GENESIS.len())

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use castle_model::{Class, Failure};
 use thiserror::Error;
 
-use crate::root::Holder;
+use crate::holder::{Holder, Presence};
 use crate::state::Illegal;
 
 /// Damage in one file, named by entry. Nothing was changed.
@@ -144,7 +144,32 @@ pub enum StateError {
 }
 
 fn holder_words(holder: Option<&Holder>) -> String {
-    holder.map_or_else(|| "another process".to_owned(), ToString::to_string)
+    let Some(holder) = holder else { return "another process".to_owned() };
+    match holder.presence() {
+        Presence::Alive | Presence::Unknown => holder.to_string(),
+        Presence::Stopped => format!("{holder}, which is stopped (state T)"),
+        Presence::Gone => format!(
+            "a process that is not named (the last name in it, {holder}, is of one that has ended)"
+        ),
+    }
+}
+
+/// What to do about a holder.
+fn locked_hint(holder: Option<&Holder>) -> String {
+    let Some(holder) = holder else {
+        return "wait for it (--wait); `castle status` works meanwhile".to_owned();
+    };
+    let Holder { pid, host, .. } = holder;
+    match holder.presence() {
+        Presence::Stopped => format!(
+            "it keeps the folder until it goes on or ends: `kill -CONT {pid}` lets it go on, \
+             `kill -KILL {pid}` ends it, and the next run goes on from where it was"
+        ),
+        Presence::Gone => "wait for it (--wait); `castle status` works meanwhile".to_owned(),
+        Presence::Alive | Presence::Unknown => format!(
+            "wait for it (--wait), or stop process {pid} on {host}; `castle status` works meanwhile"
+        ),
+    }
 }
 
 impl StateError {
@@ -165,13 +190,7 @@ impl StateError {
             Self::WrongKind { path, .. } => {
                 format!("look at {} and move it away if it is not needed", path.display())
             }
-            Self::Locked { holder, .. } => match holder {
-                Some(holder) => format!(
-                    "wait for it, or stop process {} on {}; `castle status` works meanwhile",
-                    holder.pid, holder.host
-                ),
-                None => "wait for it; `castle status` works meanwhile".to_owned(),
-            },
+            Self::Locked { holder, .. } => locked_hint(holder.as_deref()),
             Self::Access { .. } => "check the path and its permissions".to_owned(),
             Self::Write { source, .. } if is_full(source) => {
                 "free some space, then run the same command again: nothing was done that is not recorded"

@@ -14,6 +14,7 @@ use crate::error::{StateError, Torn};
 use crate::journal_file::{Flush, JournalFile};
 use crate::memory::MemoryDisk;
 use crate::reading::{RUN_FILE, Reading, layer_file};
+use crate::rebirth::RebirthBook;
 use crate::record::Record;
 use crate::records::{INCARNATION_LAYER, Records};
 
@@ -38,7 +39,7 @@ pub struct Start {
 
 /// The journals of one state folder, open for writing.
 pub struct Journals {
-    disk: Box<dyn Disk>,
+    pub(crate) disk: Box<dyn Disk>,
     run_file: JournalFile,
     layers: BTreeMap<LayerName, JournalFile>,
     problems: BTreeMap<LayerName, StateError>,
@@ -46,7 +47,8 @@ pub struct Journals {
     records: Records,
     known_runs: BTreeSet<RunId>,
     current: Option<Current>,
-    poisoned: Option<String>,
+    pub(crate) poisoned: Option<String>,
+    pub(crate) rebirth: RebirthBook,
 }
 
 struct Current {
@@ -78,6 +80,7 @@ impl Journals {
             layers.insert(layer.clone(), file);
         }
         let (records, problems, notices) = reading.fold();
+        let rebirth = RebirthBook::open(disk.as_mut());
         Ok(Self {
             disk,
             run_file,
@@ -88,6 +91,7 @@ impl Journals {
             known_runs,
             current: None,
             poisoned: None,
+            rebirth,
         })
     }
 
@@ -336,7 +340,7 @@ impl Journals {
         })
     }
 
-    fn check_sound(&self) -> Result<(), StateError> {
+    pub(crate) fn check_sound(&self) -> Result<(), StateError> {
         match &self.poisoned {
             None => Ok(()),
             Some(why) => Err(StateError::Poisoned { why: why.clone() }),
@@ -345,7 +349,7 @@ impl Journals {
 }
 
 /// The problem of a layer, told again to whoever would record in it.
-fn repeated(problem: &StateError) -> StateError {
+pub(crate) fn repeated(problem: &StateError) -> StateError {
     match problem {
         StateError::Corrupt(corruption) => StateError::Corrupt(corruption.clone()),
         StateError::Newer { file, found, known } => {

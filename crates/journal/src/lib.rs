@@ -9,6 +9,8 @@
 //!   open()         --read, check sums, chain, heads--> the same fold by the same transition
 //! ```
 //!
+//! Beside them, and less than they are: [`Runs`], the events and times of past runs, which nothing acts on.
+//!
 //! This room must never know a vendor, hold a secret, read a clock or guess over a damaged entry.
 //! Every file it writes is described in `docs/reference/state.md`.
 
@@ -16,11 +18,15 @@ mod audit;
 mod disk;
 mod entry;
 mod error;
+mod events;
+mod history;
+mod holder;
 mod journal_file;
 mod journals;
 mod memory;
 mod place;
 mod reading;
+mod rebirth;
 mod record;
 mod records;
 mod replay;
@@ -30,11 +36,15 @@ mod state;
 pub use disk::Disk;
 pub use entry::{Entry, Head, SCHEMA};
 pub use error::{Corruption, StateError, Torn};
+pub use events::{EventFile, EventReader, RUNS_KEPT, Runs, number};
+pub use history::History;
+pub use holder::{Holder, Presence};
 pub use journals::{Journals, Start};
-pub use memory::MemoryDisk;
+pub use memory::{DiskFault, MemoryDisk};
+pub use rebirth::{Cycle, Rebirth, RebirthEnd, RebirthRecord};
 pub use record::Record;
 pub use records::{INCARNATION_LAYER, Records, RunRecord};
-pub use root::{Holder, Peek, StateRoot};
+pub use root::{Peek, StateRoot};
 pub use state::{Illegal, StepState, transition};
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::record::Record;
 use crate::records::Records;
 
 /// What one file says.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Replay {
     pub(crate) records: Records,
     /// The number of the first entry, and the chain before it.
@@ -53,7 +53,16 @@ pub(crate) fn replay(
     layer: Option<&LayerName>,
     bytes: &[u8],
 ) -> Result<Replay, StateError> {
-    let mut read = Replay::default();
+    go_on(Replay::default(), file, layer, bytes)
+}
+
+/// Reads what follows what was read.
+pub(crate) fn go_on(
+    mut read: Replay,
+    file: &str,
+    layer: Option<&LayerName>,
+    bytes: &[u8],
+) -> Result<Replay, StateError> {
     let mut rest = bytes;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         take(&mut read, file, layer, &rest[..end])?;

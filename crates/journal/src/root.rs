@@ -1,7 +1,6 @@
 //! The state folder: where it may lie, who may read it, and who holds it now.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
@@ -9,15 +8,16 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use castle_model::LayerName;
-use castle_model::time::Moment;
 use rustix::fs::{AtFlags, Mode, OFlags};
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{Folder, make_folder};
 use crate::error::{StateError, Torn};
+use crate::events::Runs;
+use crate::holder::{Holder, Presence};
 use crate::journals::Journals;
 use crate::place;
 use crate::reading::Reading;
+use crate::rebirth::{self, Rebirth};
 use crate::records::Records;
 
 const LOCK_FILE: &str = "lock";
@@ -26,29 +26,10 @@ const LAYERS_FOLDER: &str = "layers";
 /// A lock file that was exchanged while we locked it is tried again this often, then given up.
 const LOCK_TRIES: usize = 8;
 
-/// Who works with a state folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// The process.
-    pub pid: u32,
-    /// The machine it runs on.
-    pub host: String,
-    /// Since when.
-    pub since: Moment,
-    /// What it does: "castle up".
-    pub command: String,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pid, host, since, command } = self;
-        write!(f, "`{command}` (process {pid} on {host}, since {since})")
-    }
-}
-
 /// A state folder that this process holds alone, with its journals open.
 pub struct StateRoot {
     path: PathBuf,
+    root: OwnedFd,
     lock: File,
     journals: Journals,
 }
@@ -64,6 +45,8 @@ pub struct Peek {
     pub notices: Vec<Torn>,
     /// Who holds the folder now.
     pub holder: Option<Holder>,
+    /// The last rebirth, if one was ever begun and its journal can be read.
+    pub rebirth: Option<Rebirth>,
 }
 
 impl StateRoot {
@@ -88,10 +71,11 @@ impl StateRoot {
         let root = make_folder(&above, &leaf, &path)?;
         let lock = take_lock(&root, &path, holder)?;
         let layers = make_folder(&root, LAYERS_FOLDER, &path.join(LAYERS_FOLDER))?;
+        let ours = root.try_clone().map_err(|error| access("keep open", error))?;
         let folder = Folder::new(path.clone(), root, Some(layers));
         folder.sweep().map_err(|error| access("tidy", error))?;
         let journals = Journals::open(Box::new(folder))?;
-        Ok(Self { path, lock, journals })
+        Ok(Self { path, root: ours, lock, journals })
     }
 
     /// Reads the folder without holding it, also while another process writes; none if there is no folder.
@@ -112,17 +96,46 @@ impl StateRoot {
             }),
         };
         let Some(root) = open(&path)? else { return Ok(None) };
-        let holder = read_holder(&root, &path)?.filter(is_alive);
+        let holder = read_holder(&root, &path)?.filter(is_there);
         let layers = open(&path.join(LAYERS_FOLDER))?;
         let mut folder = Folder::new(path, root, layers);
         let (records, problems, notices) = Reading::new(&mut folder)?.fold();
-        Ok(Some(Peek { records, problems, notices, holder }))
+        let rebirth = rebirth::read(&mut folder).ok().and_then(|(known, _)| known);
+        Ok(Some(Peek { records, problems, notices, holder, rebirth }))
+    }
+
+    /// Who holds the folder now, and nothing more: cheap enough to be asked again and again.
+    ///
+    /// # Errors
+    /// If the folder or its lock must not be trusted, or the file system refuses.
+    pub fn holder(path: &Path) -> Result<Option<Holder>, StateError> {
+        let (path, _) = locate(path)?;
+        let root = match open_folder(&path) {
+            Ok(root) => root,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StateError::Access { doing: "open", path, source }),
+        };
+        Ok(read_holder(&root, &path)?.filter(is_there))
     }
 
     /// Where the folder is, with links resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The events and times of its runs.
+    ///
+    /// # Errors
+    /// If the system gives no second handle of the folder.
+    pub fn runs(&self) -> Result<Runs, StateError> {
+        let path = self.path.clone();
+        let root = self.root.try_clone().map_err(|source| StateError::Access {
+            doing: "keep open",
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Runs { root, path })
     }
 
     /// The journals, to read.
@@ -222,13 +235,6 @@ fn read_holder(root: &OwnedFd, path: &Path) -> Result<Option<Holder>, StateError
 }
 
 /// Whether a holder still runs. On another machine nobody can tell from here; it is taken at its word.
-fn is_alive(holder: &Holder) -> bool {
-    let here = rustix::system::uname();
-    if here.nodename().to_str() != Ok(holder.host.as_str()) {
-        return true;
-    }
-    let pid = i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw);
-    pid.is_some_and(|pid| {
-        !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
-    })
+fn is_there(holder: &Holder) -> bool {
+    holder.presence() != Presence::Gone
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use castle_model::time::Moment;
-use castle_model::{Change, Failure, RunId, StepId, Verb};
+use castle_model::{Bug, Change, Failure, RunId, StepId, Verb, planted};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -145,7 +145,7 @@ pub fn transition(
             reason: reason.clone(),
             run: run.clone(),
             at,
-            task: state.task().map(str::to_owned),
+            task: state.task().filter(|_| !planted(Bug::TaskForgotten)).map(str::to_owned),
             outputs: state.outputs().clone(),
         }),
         (Record::Task { task, .. }, StepState::Intended { verb, reason, run, at, outputs, .. }) => {

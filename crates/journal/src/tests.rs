@@ -1,8 +1,13 @@
 //! Tests of the room as a whole: what is recorded is read back, and damage is never read over.
 
 mod damage;
+mod every_byte;
+mod every_call;
 mod folder;
 mod laws;
+mod life;
+mod rebirth;
+mod runs;
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::planted::{Bug, planted};
+
 /// The kinds of failure. Only [`Class::Transient`] is ever tried again within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -141,6 +143,9 @@ impl Failure {
     /// How long to wait before the same thing is tried again, where the other side said so.
     #[must_use]
     pub fn asked_to_wait(&self) -> Duration {
+        if planted(Bug::WaitIgnored) {
+            return Duration::ZERO;
+        }
         Duration::from_secs(self.wait.map_or(0, |seconds| u64::from(seconds.get())))
     }
 

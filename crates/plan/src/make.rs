@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use castle_model::plan::Direction;
-use castle_model::{CastleName, Observed, Plan, PlannedStep, StepDecl, StepId, UndoKind, Verb};
+use castle_model::{
+    Bug, CastleName, Observed, Plan, PlannedStep, StepDecl, StepId, UndoKind, Verb, planted,
+};
 use sha2::{Digest, Sha256};
 
 use crate::order::{OrderError, order};
@@ -36,14 +38,16 @@ pub fn up(
 /// The steps cannot be ordered.
 pub fn down(castle: &CastleName, steps: &[StepDecl], survey: &Survey) -> Result<Plan, OrderError> {
     order(steps)?;
+    let after = |step: &StepDecl| -> Vec<StepId> {
+        if planted(Bug::OrderNotTurned) {
+            return step.needs.clone();
+        }
+        steps.iter().filter(|s| s.needs.contains(&step.id)).map(|s| s.id.clone()).collect()
+    };
     let turned: Vec<StepDecl> = steps
         .iter()
         .map(|step| StepDecl {
-            needs: steps
-                .iter()
-                .filter(|s| s.needs.contains(&step.id))
-                .map(|s| s.id.clone())
-                .collect(),
+            needs: after(step),
             // Lanes are for what is scarce while making; removals do not disturb each other.
             lane: None,
             ..step.clone()

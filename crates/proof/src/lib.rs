@@ -16,9 +16,12 @@ pub mod castle;
 pub mod check;
 mod disk;
 pub mod matrix;
+#[cfg(debug_assertions)]
+pub mod planted;
 pub mod point;
 pub mod seeds;
 pub mod setting;
+pub mod trial;
 
 pub use castle::{Command, Run, Stand};
 pub use check::Violation;

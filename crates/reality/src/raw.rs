@@ -94,7 +94,14 @@ impl Raw {
     /// # Errors
     /// If there is no answer.
     pub async fn table(&self, path: &str) -> Result<Answer, CallError> {
-        let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        self.accepting("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", path).await
+    }
+
+    /// Gets a path in a form of the caller's choice.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub async fn accepting(&self, accept: &'static str, path: &str) -> Result<Answer, CallError> {
         let headers = vec![(ACCEPT, HeaderValue::from_static(accept))];
         let reply = self.rest.request(Method::GET, path, headers, String::new()).await?;
         let text = reply.text();

@@ -86,7 +86,7 @@ impl Inventory {
             schematics: datacenter.sources.schematics().map(str::to_owned).collect(),
             wrong: [
                 datacenter.proxmox.wrong(),
-                talos.wrong(),
+                talos.wrong(|vmid| datacenter.proxmox.guest_name(vmid)),
                 datacenter.infisical.wrong(),
                 datacenter.sources.wrong(),
             ]

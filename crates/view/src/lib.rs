@@ -1,10 +1,12 @@
 //! What a person reads, made from events and plans alone: no terminal, no files, no clock.
 //!
 //! [`Progress`] is the fold of the events of one run; every face renders it and nothing else.
-//! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`], [`secrets`] and [`graph`]
+//! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`], [`history`], [`secrets`] and [`graph`]
 //! the answers of the commands of those names. Text from other systems is cleaned in [`Style`] before it is shown.
 
 pub mod graph;
+pub mod history;
+pub mod live;
 pub mod plain;
 pub mod plan;
 pub mod report;

@@ -98,13 +98,15 @@ pub struct LayerTally {
     pub not_run: usize,
     /// When its first step began and its last ended.
     pub span: Option<(Moment, Moment)>,
+    /// What the run itself measured once the layer was done: no time of day, which may jump.
+    pub measured_ms: Option<u64>,
 }
 
 impl LayerTally {
     /// From the first start to the last end, in milliseconds.
     #[must_use]
     pub fn took_ms(&self) -> u64 {
-        self.span.map_or(0, |(first, last)| last.since(first))
+        self.measured_ms.unwrap_or_else(|| self.span.map_or(0, |(first, last)| last.since(first)))
     }
 }
 
@@ -127,6 +129,12 @@ pub struct Progress {
     pub steps: BTreeMap<StepId, StepProgress>,
     /// The layers in the order of their first declared step.
     pub layers: Vec<LayerName>,
+    /// Layers whose every step is done, and how long each took, in milliseconds, by a clock that never jumps.
+    pub layers_took: BTreeMap<LayerName, u64>,
+    /// How many steps the plan has of each word.
+    pub counts: BTreeMap<String, usize>,
+    /// What is left of a razed castle.
+    pub left: Vec<(StepId, String)>,
     /// What Flux took over, once it has.
     pub handover: Option<String>,
     /// Milestones that were reached, with the milliseconds since the start.
@@ -179,11 +187,12 @@ impl Progress {
                 self.outcome = Some(*outcome);
                 self.took_ms = *took_ms;
             }
-            EventKind::Surveyed { .. }
-            | EventKind::Planned { .. }
-            | EventKind::LayerDone { .. }
-            | EventKind::Leftover { .. }
-            | EventKind::Interrupted { .. } => {}
+            EventKind::Planned { counts, .. } => self.counts.clone_from(counts),
+            EventKind::LayerDone { layer, took_ms } => {
+                self.layers_took.insert(layer.clone(), *took_ms);
+            }
+            EventKind::Leftover { step, what } => self.left.push((step.clone(), what.clone())),
+            EventKind::Surveyed { .. } | EventKind::Interrupted { .. } => {}
             EventKind::StepStarted { step, .. }
             | EventKind::StepTask { step, .. }
             | EventKind::StepWaiting { step, .. }
@@ -209,7 +218,8 @@ impl Progress {
     /// The steps of one layer, counted.
     #[must_use]
     pub fn tally(&self, layer: &LayerName) -> LayerTally {
-        let mut tally = LayerTally::default();
+        let measured_ms = self.layers_took.get(layer).copied();
+        let mut tally = LayerTally { measured_ms, ..LayerTally::default() };
         for step in self.of_layer(layer) {
             tally.steps += 1;
             match step.status {
@@ -223,7 +233,9 @@ impl Progress {
             }
             tally.changed += usize::from(step.has_changed());
             if let Some(started) = step.started {
-                let ended = Moment(started.0 + step.took_ms.unwrap_or(self.now.since(started)));
+                let ended = Moment(
+                    started.0.saturating_add(step.took_ms.unwrap_or(self.now.since(started))),
+                );
                 let (first, last) = tally.span.unwrap_or((started, ended));
                 tally.span = Some((first.min(started), last.max(ended)));
             }

@@ -8,6 +8,7 @@ use castle_model::time::{Moment, length};
 use castle_model::{CastleName, Change, Failure, Incarnation, LayerName, StepDecl, StepId, Verb};
 use serde::Serialize;
 
+use crate::live::{self, Live};
 use crate::report::explained;
 use crate::style::{Style, Tone, table};
 
@@ -73,6 +74,10 @@ pub struct Standing {
     pub holder: Option<String>,
     /// The steps that something is known of.
     pub steps: BTreeMap<StepId, Known>,
+    /// The run that is going on, as its events tell it.
+    pub now: Option<Live>,
+    /// A rebirth that is not over, in words.
+    pub rebirth: Option<String>,
     /// Layers whose journal is damaged, and how.
     pub damaged: BTreeMap<LayerName, String>,
 }
@@ -82,6 +87,13 @@ pub struct Standing {
 pub fn text(standing: &Standing, decls: &[StepDecl], now: Moment, style: Style) -> String {
     let mut text = headline(standing, style);
     text.push_str(&run_line(standing, now, style));
+    if let Some(rebirth) = &standing.rebirth {
+        text.push_str(&style.hang("", rebirth, Some(Tone::Wait)));
+        text.push('\n');
+    }
+    if let Some(live) = &standing.now {
+        text.push_str(&live::text(live, style));
+    }
     text.push('\n');
     let mut rows = vec![["layer", "proven", "open", ""].map(str::to_owned).to_vec()];
     for layer in layers(decls) {
@@ -135,7 +147,11 @@ fn run_line(standing: &Standing, now: Moment, style: Style) -> String {
             length(now.since(run.started))
         ),
     };
-    let mut text = style.hang("", &text, None) + "\n";
+    // What is going on has a line of its own, with more in it.
+    let mut text = match standing.now {
+        Some(_) => String::new(),
+        None => style.hang("", &text, None) + "\n",
+    };
     if let Some(holder) = &standing.holder {
         text.push_str(&style.hang("at work: ", holder, Some(Tone::Wait)));
         text.push('\n');

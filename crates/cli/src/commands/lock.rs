@@ -44,7 +44,7 @@ pub(crate) fn run(
             prepare(&rehearsal.castle, args)?;
             rehearsal::runtime()?.block_on(async {
                 // Opened, not only looked at: the schematic stays registered at the rehearsal's factory.
-                let host = rehearsal.open("lock")?;
+                let host = rehearsal.open("lock", None)?;
                 host.spawn_driver();
                 let found = read(&host.world(), &rehearsal.castle.spec, args, settings).await;
                 host.close().map_err(|error| rehearsal.unusable(&error))?;

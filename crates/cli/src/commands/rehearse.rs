@@ -67,7 +67,17 @@ const DATACENTER_FILES: &[&str] = &[
     "lock",
 ];
 /// What the journals write into the state root; folders last.
-const STATE_FILES: &[&str] = &["layers/", "run.journal", ".run.journal.new", "lock"];
+const STATE_FILES: &[&str] = &[
+    "layers/",
+    "runs/",
+    "run.journal",
+    ".run.journal.new",
+    "rebirth.journal",
+    ".rebirth.journal.new",
+    "history.jsonl",
+    ".history.jsonl.new",
+    "lock",
+];
 
 /// Removes the files that castle writes, then the folder if nothing else is in it: it may be somebody's own.
 fn remove(folder: &Path, files: &[&str]) -> Result<(), Problem> {
@@ -95,7 +105,7 @@ fn remove_served(datacenter: &Path) -> Result<(), Problem> {
 fn remove_journals(folder: &Path) -> Result<(), Problem> {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.to_string_lossy().contains(".journal") {
+        if [".journal", ".jsonl"].iter().any(|ours| path.to_string_lossy().contains(ours)) {
             gone(std::fs::remove_file(&path), &path)?;
         }
     }

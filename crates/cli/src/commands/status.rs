@@ -1,11 +1,14 @@
 //! `castle status`: what the journals know, readable while another process runs.
 
-use castle_journal::{Peek, StateRoot, StepState};
+use castle_journal::{Holder, Peek, Presence, Runs, StateRoot, StepState};
 use castle_model::time::Moment;
+use castle_view::Progress;
+use castle_view::live::{Live, live};
 use castle_view::status::{Known, LastRun, Standing, text};
 
 use crate::args::Everywhere;
 use crate::castle::{self, Castle, Place};
+use crate::commands::rebirth::open_line;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
@@ -40,7 +43,7 @@ pub(crate) fn run(
 
 /// Prints what is known of a castle at a moment.
 pub(crate) fn show(castle: &Castle, peek: &Peek, now: Moment, json: bool, settings: &Settings) {
-    let standing = standing(castle, peek);
+    let standing = standing(castle, peek, now);
     output::data(&if json {
         serde_json::to_string(&standing).unwrap_or_default()
     } else {
@@ -48,8 +51,10 @@ pub(crate) fn show(castle: &Castle, peek: &Peek, now: Moment, json: bool, settin
     });
 }
 
-fn standing(castle: &Castle, peek: &Peek) -> Standing {
+fn standing(castle: &Castle, peek: &Peek, now: Moment) -> Standing {
     let records = &peek.records;
+    let at_work = peek.holder.as_ref();
+    let rebirth = peek.rebirth.as_ref();
     Standing {
         castle: castle.spec.name.clone(),
         rehearsal: castle.place == Place::Rehearsal,
@@ -59,14 +64,44 @@ fn standing(castle: &Castle, peek: &Peek) -> Standing {
             started: run.started,
             ended: run.ended,
         }),
-        holder: peek.holder.as_ref().map(ToString::to_string),
+        holder: at_work.map(holder_words),
         steps: records
             .steps
             .iter()
             .filter_map(|(id, state)| Some((id.clone(), known(state)?)))
             .collect(),
+        now: at_work.and_then(|_| going_on(castle, now)),
+        rebirth: rebirth.and_then(|rebirth| open_line(rebirth, &castle.command)),
         damaged: peek.problems.iter().map(|(layer, e)| (layer.clone(), e.to_string())).collect(),
     }
+}
+
+/// Who is at work, and if it does not move.
+fn holder_words(holder: &Holder) -> String {
+    match holder.presence() {
+        Presence::Stopped => {
+            format!(
+                "{holder}, which is stopped (state T): `kill -CONT {}` lets it go on",
+                holder.pid
+            )
+        }
+        Presence::Alive | Presence::Gone | Presence::Unknown => holder.to_string(),
+    }
+}
+
+/// The run that is going on, by its events. In a rehearsal its last event is the only clock that can be seen from here.
+fn going_on(castle: &Castle, now: Moment) -> Option<Live> {
+    let runs = Runs::at(&castle.state).ok().flatten()?;
+    let last = runs.list().ok()?.pop()?;
+    let mut progress = Progress::new(&castle::declare(&castle.spec));
+    for event in runs.events(&last).ok().flatten()?.more().ok()? {
+        progress.apply(&event);
+    }
+    let now = match castle.place {
+        Place::Real => now,
+        Place::Rehearsal => progress.now,
+    };
+    live(&progress, now)
 }
 
 fn known(state: &StepState) -> Option<Known> {

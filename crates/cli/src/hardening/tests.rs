@@ -105,12 +105,7 @@ fn a_step_panics() {
     let run = RunId::new("r0001");
     let (direction, version) = (Direction::Up, "0".to_owned());
     let start = Start { run: run.clone(), castle, direction, plan: plan.hash.clone(), version };
-    let holder = Holder {
-        pid: std::process::id(),
-        host: "h".into(),
-        since: Moment(0),
-        command: "test".into(),
-    };
+    let holder = Holder::this("h".into(), Moment(0), "test".into());
     let mut root = StateRoot::open(Path::new("state"), &holder).unwrap();
     root.journals_mut().start_run(Moment(0), start).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use castle_model::Secret;
 use castle_model::spec::Trust;
+use castle_model::{Bug, Secret, planted};
 use castle_wire::rest::OpenError;
 use castle_wire::{Clock, Reply, Rest, Verify, World};
 use http::Method;
@@ -220,7 +220,8 @@ fn pause(outcome: &Result<Reply, InfisicalError>, tries: u32, again: Again) -> O
 
 /// For how many seconds the server asks to be left alone, if it does and in a way that can be read.
 pub(crate) fn retry_after(reply: &Reply) -> Option<u32> {
-    reply.header("retry-after").and_then(|text| text.trim().parse().ok())
+    let asked = reply.header("retry-after").filter(|_| !planted(Bug::WaitIgnored));
+    asked.and_then(|text| text.trim().parse().ok())
 }
 
 #[expect(

@@ -12,6 +12,8 @@ use crate::object::{Object, ObjectId};
 
 /// Kinds of which a list of all would be large, or show secrets of others.
 const HEAVY: &[&str] = &["ConfigMap", "CustomResourceDefinition", "Event", "Pod", "Secret"];
+/// So many objects of such a kind are asked for one by one; for more, one list of names is cheaper.
+const FEW: usize = 3;
 /// How many questions of one survey are on their way at a time.
 const AT_ONCE: usize = 16;
 
@@ -74,9 +76,34 @@ impl Survey {
     }
 }
 
+/// Where objects of one kind are.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Where {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+}
+
+impl Where {
+    fn of(object: &Object) -> Self {
+        Self {
+            api_version: object.api_version().to_owned(),
+            kind: object.kind().to_owned(),
+            namespace: object.namespace().map(str::to_owned),
+        }
+    }
+}
+
+/// The names that are taken somewhere.
+type Names = BTreeMap<Where, BTreeSet<String>>;
+
+fn is_heavy(object: &Object) -> bool {
+    HEAVY.contains(&object.kind())
+}
+
 impl Kubernetes {
     /// Looks up every wanted object by one list per kind and namespace. Of kinds that may hold secrets or much data,
-    /// only ours are listed, and one get follows for each that is not among them.
+    /// only ours are listed; whether somebody else's are there under a wanted name is told by a list of names.
     ///
     /// # Errors
     /// If the server does not answer or refuses.
@@ -94,9 +121,10 @@ impl Kubernetes {
                 (object, listed.remove(&id).or_else(|| listed.remove(&placed)))
             })
             .collect();
+        let names = self.names_of_missing(&there).await?;
         // The calls are made before they are polled: streams do not take closures over references well.
         let calls: Vec<_> =
-            there.into_iter().map(|(object, there)| self.found(object, there)).collect();
+            there.into_iter().map(|(object, there)| self.found(object, there, &names)).collect();
         let found: Vec<Option<Object>> =
             stream::iter(calls).buffered(AT_ONCE).try_collect().await?;
         for (object, there) in wanted.iter().zip(found) {
@@ -105,15 +133,42 @@ impl Kubernetes {
         Ok(survey)
     }
 
+    /// The names that are taken, of each kind and namespace in which a list of ours lacks more than a few.
+    async fn names_of_missing(
+        &self,
+        there: &[(&Object, Option<Object>)],
+    ) -> Result<Names, KubeError> {
+        let mut missing: BTreeMap<Where, usize> = BTreeMap::new();
+        for (wanted, _) in
+            there.iter().filter(|(wanted, there)| there.is_none() && is_heavy(wanted))
+        {
+            *missing.entry(Where::of(wanted)).or_default() += 1;
+        }
+        let mut names = Names::new();
+        for (place, _) in missing.into_iter().filter(|(_, lacking)| *lacking > FEW) {
+            let Where { api_version, kind, namespace } = &place;
+            let taken = match self.names(api_version, kind, namespace.as_deref()).await {
+                Err(error) if error.is_not_found() => BTreeSet::new(),
+                taken => taken?,
+            };
+            names.insert(place, taken);
+        }
+        Ok(names)
+    }
+
     /// What a list showed of an object, or what a get shows where the list left out what is not ours.
     async fn found(
         &self,
         wanted: &Object,
         listed: Option<Object>,
+        names: &Names,
     ) -> Result<Option<Object>, KubeError> {
-        match listed {
-            None if HEAVY.contains(&wanted.kind()) => self.get(&wanted.id()).await,
-            listed => Ok(listed),
+        if listed.is_some() || !is_heavy(wanted) {
+            return Ok(listed);
+        }
+        match names.get(&Where::of(wanted)) {
+            Some(taken) if !taken.contains(wanted.name()) => Ok(None),
+            _ => self.get(&wanted.id()).await,
         }
     }
 

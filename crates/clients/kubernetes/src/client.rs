@@ -1,6 +1,6 @@
 //! The calls: get, list, apply, delete and watch objects of any kind over one HTTP/2 connection per server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,8 @@ use castle_model::Secret;
 use castle_wire::tls::client_config;
 use castle_wire::{ClientIdentity, Connector, Rest, Verify, World};
 use futures::{Stream, StreamExt};
-use http::{Method, Request, Uri};
+use http::header::ACCEPT;
+use http::{HeaderValue, Method, Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::middleware::BaseUriLayer;
@@ -37,6 +38,8 @@ const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(15), Duration::fro
 const IDLE: Duration = Duration::from_mins(30);
 /// The objects of one page of a list.
 const PAGE: usize = 500;
+/// How a list without contents is asked for.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// Where an API server is and who we are to it.
 #[derive(Debug, Clone)]
@@ -231,6 +234,45 @@ impl Kubernetes {
             if next.is_empty() {
                 let resource_version = text("/metadata/resourceVersion").to_owned();
                 return Ok(Listing { items, resource_version });
+            }
+        }
+    }
+
+    /// The names of all objects of a kind, in one namespace or all. The server sends no content of them: neither secrets of
+    /// others nor much data.
+    ///
+    /// # Errors
+    /// If the server does not answer or refuses, or knows no such kind.
+    pub(crate) async fn names(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> Result<BTreeSet<String>, KubeError> {
+        let doing = format!("list the names of every {kind}");
+        let path = KindPath { kind: self.kind(api_version, kind).await?, namespace }.all();
+        let mut names = BTreeSet::new();
+        let (page, mut next, mut anew) = (PAGE.to_string(), String::new(), false);
+        loop {
+            let query = query(&[("limit", &page), ("continue", &next)]);
+            let path = format!("{path}{query}");
+            let mut request = request(&doing, Method::GET, &path, Vec::new(), None)?;
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+            let reply: Value = match within(&doing, self.client.request(request)).await {
+                // Between two pages the server forgot where the first one was: once more, from the beginning.
+                Err(error) if error.is_too_old() && !anew => {
+                    (anew, next) = (true, String::new());
+                    continue;
+                }
+                reply => reply?,
+            };
+            let items = reply.get("items").and_then(Value::as_array).map(Vec::as_slice);
+            let name = |item: &Value| item.pointer("/metadata/name")?.as_str().map(str::to_owned);
+            names.extend(items.unwrap_or_default().iter().filter_map(name));
+            let place = reply.pointer("/metadata/continue").and_then(Value::as_str);
+            place.unwrap_or_default().clone_into(&mut next);
+            if next.is_empty() {
+                return Ok(names);
             }
         }
     }
@@ -456,7 +498,7 @@ fn request(
         builder = builder.header(http::header::CONTENT_TYPE, media);
     }
     builder
-        .header(http::header::ACCEPT, "application/json")
+        .header(ACCEPT, "application/json")
         .body(body)
         .map_err(|error| KubeError::Reply { doing: doing.to_owned(), why: error.to_string() })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use castle_model::spec::Trust;
-use castle_model::{Class, Failure, Secret};
+use castle_model::{Bug, Class, Failure, Secret, planted};
 use castle_wire::failure::chain;
 use castle_wire::rest::OpenError;
 use castle_wire::tls::show_fingerprint;
@@ -89,7 +89,8 @@ impl ProxmoxError {
     /// Whether Proxmox says that the guest, volume or task asked about does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Answer { .. }) && self.class() == Class::Gone
+        let gone = matches!(self, Self::Answer { .. }) && self.class() == Class::Gone;
+        gone || planted(Bug::UnreachableIsGone)
     }
 
     /// The failure of something that needed this call.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use castle_model::{Bug, planted};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -126,6 +127,9 @@ impl Proxmox {
     /// # Errors
     /// If Proxmox does not answer.
     pub async fn running_tasks(&self, node: &str) -> Result<Vec<Upid>, ProxmoxError> {
+        if planted(Bug::SecondDownload) {
+            return Ok(Vec::new());
+        }
         let path = format!("/nodes/{}/tasks", segment(node));
         let listed: Vec<Listed> = self.get(&path, &[("source", "active".to_owned())]).await?;
         Ok(listed.into_iter().filter_map(|task| task.upid.parse().ok()).collect())

@@ -1,24 +1,15 @@
-//! Every flipped bit, every cut, exchanged files and full disks: found and named, or provably torn.
+//! Torn tails, exchanged files, full disks and second writers: explained, named, and never written over.
 
 use castle_model::event::RunOutcome;
 use castle_model::time::Moment;
 use castle_model::{LayerName, StepId};
 
-use crate::replay::replay;
 use crate::{Corruption, MemoryDisk, StateError, StepState};
 
 use super::{intent, layer, outcome, reopened, risen, start};
 
 const PLATFORM: &str = "layers/platform.journal";
 const RUN: &str = "run.journal";
-
-fn copy(disk: &MemoryDisk) -> MemoryDisk {
-    let other = MemoryDisk::new();
-    for name in [RUN, "layers/secrets.journal", PLATFORM] {
-        other.put(name, disk.content(name).unwrap());
-    }
-    other
-}
 
 /// The corruption that opening finds, in the run journal or in a layer.
 fn corruption(disk: &MemoryDisk) -> Option<Corruption> {
@@ -29,73 +20,6 @@ fn corruption(disk: &MemoryDisk) -> Option<Corruption> {
     match reopened(disk) {
         Err(error) => corrupt(&error),
         Ok(journals) => journals.problems().values().find_map(corrupt),
-    }
-}
-
-#[test]
-fn every_flipped_bit_is_found() {
-    let whole = MemoryDisk::new();
-    risen(&whole);
-    for (name, of) in [(PLATFORM, Some(layer("platform"))), (RUN, None)] {
-        let mut bytes = whole.content(name).unwrap();
-        for index in 0..bytes.len() {
-            for bit in 0..8 {
-                bytes[index] ^= 1 << bit;
-                // Where the file alone does not tell, the others must.
-                if replay(name, of.as_ref(), &bytes).is_ok() {
-                    let disk = copy(&whole);
-                    disk.put(name, bytes.clone());
-                    assert!(corruption(&disk).is_some(), "{name}: bit {bit} of byte {index}");
-                    assert_eq!(disk.content(name).as_ref(), Some(&bytes), "touched");
-                }
-                bytes[index] ^= 1 << bit;
-            }
-        }
-    }
-}
-
-#[test]
-fn every_cut_of_a_layer_is_found() {
-    let whole = MemoryDisk::new();
-    risen(&whole);
-    let bytes = whole.content(PLATFORM).unwrap();
-    assert!(bytes.len() > 2000);
-    for length in 0..bytes.len() - 1 {
-        let disk = copy(&whole);
-        disk.put(PLATFORM, bytes[..length].to_vec());
-        assert!(corruption(&disk).is_some(), "cut to {length}");
-        assert_eq!(
-            disk.content(PLATFORM).unwrap().len(),
-            length,
-            "touched after a cut to {length}"
-        );
-    }
-    // Only the last newline is gone: the entry is whole, and stays.
-    let disk = copy(&whole);
-    disk.put(PLATFORM, bytes[..bytes.len() - 1].to_vec());
-    assert!(reopened(&disk).unwrap().problems().is_empty());
-    assert_eq!(disk.content(PLATFORM).unwrap(), bytes);
-}
-
-#[test]
-fn a_cut_of_the_run_journal_never_hides_a_step() {
-    let whole = MemoryDisk::new();
-    let live = risen(&whole);
-    let bytes = whole.content(RUN).unwrap();
-    for length in 0..bytes.len() {
-        let disk = copy(&whole);
-        disk.put(RUN, bytes[..length].to_vec());
-        match reopened(&disk) {
-            Err(error) => panic!("cut to {length}: {error}"),
-            // Without the start of the run, what it wrote is not believed.
-            Ok(read) if !read.problems().is_empty() => {}
-            // Without its end, the run counts as unfinished, and every step is as it was.
-            Ok(read) => {
-                assert_eq!(read.records().steps, live.steps, "cut to {length}");
-                let run = read.records().last_run.clone().unwrap();
-                assert_eq!(run.ended.is_some(), length == bytes.len() - 1, "cut to {length}");
-            }
-        }
     }
 }
 
@@ -112,7 +36,7 @@ fn a_torn_tail_is_explained_and_cut() {
     let after = disk.content(PLATFORM).unwrap();
     for length in before.len() + 1..after.len() - 1 {
         for zeros in [0, 100] {
-            let torn = copy(&disk);
+            let torn = disk.copy();
             let mut bytes = after[..length].to_vec();
             bytes.resize(length + zeros, 0);
             torn.put(PLATFORM, bytes);
@@ -125,7 +49,7 @@ fn a_torn_tail_is_explained_and_cut() {
             assert!(reopened(&torn).unwrap().notices().is_empty());
         }
     }
-    let torn = copy(&disk);
+    let torn = disk.copy();
     torn.put(PLATFORM, after[..before.len() + 9].to_vec());
     insta::assert_snapshot!(reopened(&torn).unwrap().notices()[0], @"layers/platform.journal: entry 10 was never finished (9 bytes of it): a run was stopped while writing it, and nothing was done on its word");
 }
@@ -164,7 +88,7 @@ fn exchanged_old_doubled_and_missing_files_are_named() {
     let tail = bytes[old.len()..].to_vec();
 
     let spoil = |change: &dyn Fn(&MemoryDisk)| {
-        let disk = copy(&whole);
+        let disk = whole.copy();
         change(&disk);
         let found = corruption(&disk).map(|found| found.to_string());
         found.unwrap_or_else(|| "not found".to_owned())
@@ -250,7 +174,7 @@ fn a_full_disk_stops_before_the_act_and_leaves_the_files_readable() {
     let vip = StepId::new("platform", "vip");
     let mut refusals = 0;
     for space in (0..1500).step_by(7) {
-        let disk = copy(&whole);
+        let disk = whole.copy();
         disk.set_space(Some(space));
         let mut journals = reopened(&disk).unwrap();
         let mut acknowledged = StepState::Absent.word();

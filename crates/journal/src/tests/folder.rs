@@ -19,6 +19,7 @@ fn holder() -> Holder {
         host: "desk".into(),
         since: Moment(1_770_033_599_999),
         command: "castle up".into(),
+        born: None,
     }
 }
 
@@ -238,4 +239,47 @@ fn a_damaged_file_is_set_aside_with_its_content() {
     let root = StateRoot::open(&path, &holder()).unwrap();
     assert!(root.journals().problems().is_empty());
     assert_eq!(root.journals().records().step(&step).word(), "intended");
+}
+
+#[test]
+fn a_dead_holder_s_lock_is_taken_over_whoever_has_its_number_now() {
+    let (_place, path) = used();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let this = Holder::this(host, Moment(0), "castle up".into());
+    // The name of a holder that was killed stays in the file; its number is that of another process by now.
+    let reused = Holder { born: this.born.map(|born| born + 1), ..this.clone() };
+    fs::write(path.join("lock"), serde_json::to_vec(&reused).unwrap()).unwrap();
+    assert_eq!(StateRoot::holder(&path).unwrap(), None, "nobody is at work");
+    assert_eq!(StateRoot::peek(&path).unwrap().unwrap().holder, None);
+    let held = StateRoot::open(&path, &this).unwrap();
+    assert_eq!(StateRoot::holder(&path).unwrap(), Some(this));
+    // A lock that is held under a stale name: the one who waits is not sent after an innocent process.
+    fs::write(path.join("lock"), serde_json::to_vec(&reused).unwrap()).unwrap();
+    let error = refusal(&path);
+    assert!(error.to_string().contains("is of one that has ended"), "{error}");
+    assert!(!error.hint().contains("stop process"), "{}", error.hint());
+    drop(held);
+}
+
+#[test]
+fn a_clock_that_jumps_breaks_no_journal() {
+    let (_place, path) = used();
+    for (number, at) in [u64::MAX, 0, 1_770_033_599_999, 5].into_iter().enumerate() {
+        let mut root = StateRoot::open(&path, &holder()).unwrap();
+        let journals = root.journals_mut();
+        let step = StepId::of("platform", "vm", &format!("n{number}"));
+        journals.start_run(Moment(at), start(&format!("jump{number}"))).unwrap();
+        journals.append(Moment(at / 2), &layer("platform"), intent(&step)).unwrap();
+        journals.append(Moment(at / 3), &layer("platform"), outcome(&step)).unwrap();
+        journals.end_run(Moment(at / 4), RunOutcome::Done).unwrap();
+    }
+    let peek = StateRoot::peek(&path).unwrap().unwrap();
+    assert!(peek.problems.is_empty() && peek.notices.is_empty());
+    assert_eq!(peek.records.steps.len(), 5);
+    let mut root = StateRoot::open(&path, &holder()).unwrap();
+    root.journals_mut().start_run(Moment(0), start("last")).unwrap();
+    root.journals_mut().end_run(Moment(0), RunOutcome::Done).unwrap();
+    root.journals_mut().compact(Moment(0)).unwrap();
+    drop(root);
+    assert!(StateRoot::open(&path, &holder()).unwrap().journals().problems().is_empty());
 }

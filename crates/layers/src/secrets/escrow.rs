@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Key, Step};
 use castle_model::spec::PlatformSpec;
-use castle_model::{Change, Class, Failure, Incarnation, Observed, Secret, Verb};
+use castle_model::{Bug, Change, Class, Failure, Incarnation, Observed, Secret, Verb, planted};
 use castle_platforms::escrow::{BUNDLE_KEY, Escrow as Keepers, KUBECONFIG_KEY};
 use castle_platforms::handed::{LIFE, Life, escrowed_incarnation};
 use castle_platforms::machines;
@@ -193,7 +193,7 @@ impl Step for Escrow {
             cx.outputs().get(&DRAFT)?
         };
         let text = life.to_escrow(&vault.spec.name);
-        if self.is_to_be_kept(cx, &life).await? {
+        if !planted(Bug::KeptTooLate) && self.is_to_be_kept(cx, &life).await? {
             self.keeper()?.keep(&life.incarnation, &[(BUNDLE_KEY, &text)]).await?;
         }
         let incarnation = life.incarnation.to_string();
@@ -202,7 +202,11 @@ impl Step for Escrow {
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
-        Ok(self.proof(&*cx.outputs().get(&LIFE)?))
+        let life = cx.outputs().get(&LIFE)?;
+        if planted(Bug::SecretTold) {
+            return Ok(life.to_escrow(&self.0.spec.name).expose().to_owned());
+        }
+        Ok(self.proof(&life))
     }
 
     async fn leftover(&self, _cx: &Context) -> Result<Option<String>, Failure> {

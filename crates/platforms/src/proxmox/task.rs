@@ -1,7 +1,7 @@
 //! Following a Proxmox task to its end, in this run or from an earlier one that was killed.
 
 use castle_engine::{Context, Pace};
-use castle_model::{Failure, Verdict};
+use castle_model::{Bug, Failure, Verdict, planted};
 use castle_proxmox::{Proxmox, TaskStatus, Upid, catalogue};
 
 /// Makes a task's name durable and waits for its end.
@@ -11,7 +11,9 @@ pub(super) async fn follow(
     task: &Upid,
     what: &str,
 ) -> Result<(), Failure> {
-    cx.task(&task.to_string()).await?;
+    if !planted(Bug::TaskUnnamed) {
+        cx.task(&task.to_string()).await?;
+    }
     finish(cx, client, task, what).await
 }
 
@@ -26,6 +28,7 @@ async fn finish(cx: &Context, client: &Proxmox, task: &Upid, what: &str) -> Resu
                 }
                 TaskStatus::Ok => Verdict::Ready(0),
                 TaskStatus::Warnings(count) => Verdict::Ready(count),
+                TaskStatus::Failed(_) if planted(Bug::TaskFailureIsSuccess) => Verdict::Ready(0),
                 TaskStatus::Failed(text) => {
                     Verdict::Failed(catalogue::task_failure(&text, what).evidence(task.to_string()))
                 }

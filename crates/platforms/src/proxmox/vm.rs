@@ -62,6 +62,15 @@ impl Vm {
             return Ok(abandoned.map_or(Seen::InTheMaking, Seen::Abandoned));
         }
         Ok(match owner(vmid, &config) {
+            Owner::Somebody { .. }
+                if castle_model::planted(castle_model::Bug::NumberIsProof)
+                    || castle_model::planted(castle_model::Bug::OwnershipUnchecked) =>
+            {
+                let castle = self.site.spec.name.clone();
+                let incarnation = castle_model::Incarnation::from_bytes([0; 8]);
+                let node = self.node.name.clone();
+                Seen::Ours(Mark { castle, incarnation, node, vmid }, config)
+            }
             Owner::Castle(mark)
                 if mark.castle == self.site.spec.name && mark.node == self.node.name =>
             {
@@ -161,7 +170,8 @@ impl Vm {
         client: &Proxmox,
         found: &Difference,
     ) -> Result<(), Failure> {
-        if !found.fixed.is_empty() {
+        let unchecked = castle_model::planted(castle_model::Bug::OwnershipUnchecked);
+        if !found.fixed.is_empty() && !unchecked {
             return Err(self.unfit(found));
         }
         for (disk, gib) in [("scsi0", found.grow), ("scsi1", found.grow_data)] {
@@ -329,7 +339,8 @@ impl Step for Vm {
         }
         let config = match seen {
             Seen::Ours(mark, config)
-                if mark.incarnation == cx.outputs().get(&LIFE)?.incarnation =>
+                if mark.incarnation == cx.outputs().get(&LIFE)?.incarnation
+                    || castle_model::planted(castle_model::Bug::OwnershipUnchecked) =>
             {
                 config
             }

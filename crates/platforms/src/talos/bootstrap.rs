@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::NodeSpec;
-use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
+use castle_model::{Bug, Change, Class, Failure, Observed, Verb, Verdict, planted};
 use castle_talos::TalosError;
 use futures::future::join_all;
 use tokio::time::Instant;
@@ -154,7 +154,11 @@ impl Bootstrap {
             Course::Wait(unknown) => return Err(self.undecided(&unknown)?),
             Course::Begin => {}
         }
-        let talos = self.0.open(cx, self.0.first()?).await?;
+        let mut node = self.0.first()?.clone();
+        if planted(Bug::BootstrapMoved) {
+            node = self.0.control_planes().into_iter().next_back().unwrap_or(node);
+        }
+        let talos = self.0.open(cx, &node).await?;
         match talos.bootstrap().await {
             Ok(()) => Ok(Change::Created),
             // An earlier call whose answer was lost, or an old disk: the gate tells which.

@@ -59,6 +59,17 @@ impl Token {
     }
 }
 
+/// In which form a list shows its objects.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    /// All of them.
+    Whole,
+    /// The rows of a table.
+    Rows(Table),
+    /// Only what is known of any object: names, labels, who owns which field.
+    Metadata,
+}
+
 /// Objects by their places.
 type Objects = BTreeMap<String, Arc<Value>>;
 
@@ -69,7 +80,7 @@ impl Kubernetes {
         turn: &mut Turn<'_>,
         (resource, route): (&Resource, &Route),
         query: &Query,
-        table: Option<Table>,
+        form: Form,
     ) -> Result<HttpReply, No> {
         let mut prefix = format!("{}/{}/", resource.group, resource.plural);
         if !route.namespace.is_empty() {
@@ -78,6 +89,7 @@ impl Kubernetes {
         let selector = Selector::parse(query, resource)?.named(route.name.as_deref());
         if query.is("watch") {
             let opening = Opening::read(query);
+            let table = if let Form::Rows(table) = form { Some(table) } else { None };
             let cursor = self.watch(resource, prefix, selector, &opening)?.in_rows(table);
             // Bookmarks end the longer ones.
             if let Some(lasts) = opening.lasts.filter(|lasts| *lasts < BOOKMARKS) {
@@ -103,9 +115,13 @@ impl Kubernetes {
                 metadata["remainingItemCount"] = (all - limit).into();
             }
         }
-        if let Some(table) = table {
-            let objects = objects.values().take(limit.unwrap_or(all)).map(|object| &**object);
-            return Ok(HttpReply::json(200, &table.of(self, &metadata, objects)));
+        let shown = objects.values().take(limit.unwrap_or(all)).map(|object| &**object);
+        match form {
+            Form::Rows(table) => {
+                return Ok(HttpReply::json(200, &table.of(self, &metadata, shown)));
+            }
+            Form::Metadata => return Ok(HttpReply::json(200, &only_metadata(&metadata, shown))),
+            Form::Whole => {}
         }
         let api_version = resource.api_version();
         let shown = |object| {
@@ -171,4 +187,13 @@ struct List<'a> {
     kind: String,
     metadata: Value,
     items: Vec<Shown<'a>>,
+}
+
+fn only_metadata<'a>(metadata: &Value, objects: impl Iterator<Item = &'a Value>) -> Value {
+    let version = "meta.k8s.io/v1";
+    let item = |object: &Value| json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": object["metadata"]});
+    json!({
+        "kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": metadata,
+        "items": objects.map(item).collect::<Vec<Value>>(),
+    })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::kinds::{self, Resource};
+use super::list::Form;
 use super::refuse::No;
 use super::route::{Query, Route};
 use super::shown::Shown;
@@ -92,9 +93,14 @@ impl Kubernetes {
         }
         let query = Query::parse(&call.query);
         let table = Table::wanted(self, accept, &query, &resource).filter(|_| get);
+        let form = match &table {
+            Some(table) => Form::Rows(table.clone()),
+            None if accept.contains("as=PartialObjectMetadataList") => Form::Metadata,
+            None => Form::Whole,
+        };
         match (call.method.as_str(), &route.name) {
             ("GET", Some(name)) if !query.is("watch") => self.get(&resource, &route, name, table),
-            ("GET", _) => self.list(turn, (&resource, &route), &query, table),
+            ("GET", _) => self.list(turn, (&resource, &route), &query, form),
             ("POST", None) => Write { resource, route, query, call }.create(self, turn),
             ("PUT", Some(_)) => Write { resource, route, query, call }.replace(self, turn),
             ("PATCH", Some(_)) => Write { resource, route, query, call }.patch(self, turn),

@@ -151,6 +151,11 @@ impl Proxmox {
         }
     }
 
+    /// What a guest is called.
+    pub(crate) fn guest_name(&self, vmid: u32) -> Option<&str> {
+        Some(self.guests.get(&vmid)?.config.get("name")?.as_str())
+    }
+
     /// `GET /nodes/N/qemu` and `GET /nodes/N/lxc`.
     pub(super) fn list_guests(&self, request: &Request, now: u64, containers: bool) -> Answer {
         let listed: Vec<Value> = self

@@ -89,6 +89,11 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Locked { holder: Holder { stopped: true, pid: Some(pid), .. }, .. } => {
+                Some(format!(
+                    "it keeps the world until it goes on or ends: `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"
+                ))
+            }
             Self::Locked { .. } => {
                 let look = "`castle status` and `castle rehearse inventory` look at it meanwhile";
                 let poke = "`castle rehearse poke` changes something in it";
@@ -113,6 +118,8 @@ pub struct Holder {
     pub since: Option<Moment>,
     /// What it does: `castle rehearse up`.
     pub command: Option<String>,
+    /// Whether it was stopped (Ctrl-Z, SIGSTOP): it keeps the world, and does nothing with it.
+    pub stopped: bool,
 }
 
 impl fmt::Display for Holder {
@@ -123,8 +130,9 @@ impl fmt::Display for Holder {
         };
         let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();
         match &self.command {
-            Some(command) => write!(f, "`{command}` ({of}{since})"),
-            None => write!(f, "{of}{since}"),
+            Some(command) => write!(f, "`{command}` ({of}{since})")?,
+            None => write!(f, "{of}{since}")?,
         }
+        f.write_str(if self.stopped { ", which is stopped (state T)" } else { "" })
     }
 }

@@ -65,7 +65,18 @@ pub(super) fn holder(lock: &mut File) -> Holder {
     let written = lock.metadata().and_then(|meta| meta.modified()).ok();
     let since = written.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let since = since.and_then(|since| u64::try_from(since.as_millis()).ok()).map(Moment);
-    Holder { pid, since: since.filter(|_| pid.is_some()), command }
+    Holder {
+        pid,
+        since: since.filter(|_| pid.is_some()),
+        command,
+        stopped: pid.is_some_and(is_stopped),
+    }
+}
+
+/// Whether the kernel says that a process is stopped. Its program's name stands in brackets, and may hold anything.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
 }
 
 fn open_with(path: &Path, flags: OFlags) -> Result<Option<File>, StoreError> {

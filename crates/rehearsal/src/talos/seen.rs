@@ -63,14 +63,16 @@ impl Talos {
         members
     }
 
-    /// What is wrong because somebody said so.
-    pub(crate) fn wrong(&self) -> Vec<String> {
+    /// What is wrong because somebody said so. A machine that never booted has no name of its own yet: `guest` knows
+    /// what Proxmox calls it.
+    pub(crate) fn wrong<'a>(&self, guest: impl Fn(u32) -> Option<&'a str>) -> Vec<String> {
         let mut wrong = Vec::new();
         for (vmid, troubles) in &self.troubles {
-            let name = self
-                .machines
-                .get(vmid)
-                .map_or_else(|| format!("machine {vmid}"), |machine| machine.hostname().to_owned());
+            let name = match (self.machines.get(vmid), guest(*vmid)) {
+                (Some(machine), _) => machine.hostname().to_owned(),
+                (None, Some(name)) => name.to_owned(),
+                (None, None) => format!("machine {vmid}"),
+            };
             wrong.extend(words(troubles).map(|what| format!("{name} {what}")));
         }
         if self.mute_vip {

@@ -13,6 +13,8 @@ fn standing() -> Standing {
         last_run: None,
         holder: None,
         steps: BTreeMap::new(),
+        now: None,
+        rebirth: None,
         damaged: BTreeMap::new(),
     }
 }
@@ -145,5 +147,32 @@ fn a_run_at_work() {
     castle blue (a rehearsal): not born
     last run: down, under way for 10.0 s
     at work: `castle down` (process 4242 on desk, since 13:00)
+    ");
+}
+
+#[test]
+fn a_run_that_is_going_on_and_the_rebirth_that_it_belongs_to() {
+    let mut progress = crate::Progress::new(&decls());
+    for event in &crate::example::good_run()[..17] {
+        progress.apply(event);
+    }
+    let mut standing = standing();
+    standing.last_run =
+        Some(LastRun { direction: Direction::Up, started: Moment(START), ended: None });
+    standing.holder = Some("`castle rebirth` (process 77 on desk, since …)".to_owned());
+    standing.rebirth =
+        Some("rebirth: cycle 2 of 5, up, not over; `castle rebirth` goes on with it".to_owned());
+    standing.now = crate::live::live(&progress, Moment(START + 60_000));
+    insta::assert_snapshot!(shown(&standing), @"
+    castle blue (a rehearsal): not born
+    at work: `castle rebirth` (process 77 on desk, since …)
+    rebirth: cycle 2 of 5, up, not over; `castle rebirth` goes on with it
+    now: up, 4 of 6 steps done after 1:00 (20260202-120000-1)
+      platform/vip  waiting for 26.0 s: connection refused at 192.168.1.210:6443
+
+    layer     proven  open
+    secrets      0/1     1  absent
+    platform     0/4     4  absent
+    gitops       0/1     1  absent
     ");
 }

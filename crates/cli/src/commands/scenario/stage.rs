@@ -26,7 +26,7 @@ use crate::output;
 use crate::project;
 use crate::real::Heard;
 use crate::rehearsal::{access, trusting};
-use crate::session::Session;
+use crate::session::{Consent, Session};
 use crate::settings::Settings;
 use crate::state::{self, state_problem};
 
@@ -191,7 +191,7 @@ impl<'a> Stage<'a> {
             _ => {
                 let records = journals.records().clone();
                 let (problems, notices) = (BTreeMap::new(), Vec::new());
-                let peek = Peek { records, problems, notices, holder: None };
+                let peek = Peek { records, problems, notices, holder: None, rebirth: None };
                 status::show(castle, &peek, world.clock.now(), false, self.settings);
                 return Ok(Exit::Done);
             }
@@ -205,8 +205,10 @@ impl<'a> Stage<'a> {
             rehearsal: Some(&self.host),
             json: false,
             heard,
+            runs: None,
         };
-        session.run(direction, run.yes, &mut journals).await
+        let consent = Consent::of(run.yes);
+        session.run(direction, &consent, &mut journals).await.map(|ended| ended.exit)
     }
 
     fn access(&self) -> Access {

@@ -327,3 +327,37 @@ async fn an_object_that_two_places_show_goes_with_the_last() {
     follow.changed().await.unwrap();
     assert_eq!(names(&follow), ["y"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_missing_objects_are_looked_up_by_one_list_of_names() {
+    let mark = crate::Mark {
+        castle: "blue".parse().unwrap(),
+        layer: "extra".parse().unwrap(),
+        incarnation: castle_model::Incarnation::from_bytes([1; 8]),
+        key: castle_model::DigestKey::derived(&Secret::new("one life"), "objects"),
+    };
+    let wanted: Vec<Object> =
+        ["p1", "p2", "p3", "p4"].map(|name| Object::new(pod(name)).unwrap()).into();
+    let names = json!({"items": [{"metadata": {"name": "p3"}}], "metadata": {"continue": "x"}});
+    let rest = json!({"items": [{"metadata": {"name": "other"}}], "metadata": {}});
+    let (client, script) = scripted(&[
+        discovery(),
+        (200, json!({"items": [], "metadata": {}}).to_string()),
+        (200, names.to_string()),
+        (200, rest.to_string()),
+        (200, pod("p3").to_string()),
+    ]);
+    let survey = client.survey(&mark, &wanted).await.unwrap();
+    let absent: Vec<&str> = survey.absent.iter().map(|id| id.name.as_str()).collect();
+    assert_eq!(absent, ["p1", "p2", "p4"]);
+    assert_eq!(survey.foreign.len(), 1, "somebody else's is found by its name");
+    let asked = asked(&script);
+    assert_eq!(
+        asked[2..],
+        [
+            "GET /api/v1/namespaces/a/pods?limit=500",
+            "GET /api/v1/namespaces/a/pods?limit=500&continue=x",
+            "GET /api/v1/namespaces/a/pods/p3",
+        ]
+    );
+}

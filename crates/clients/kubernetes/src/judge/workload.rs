@@ -1,6 +1,6 @@
 //! Rules for what makes pods: Deployment, ReplicaSet, DaemonSet, StatefulSet, Job, CronJob.
 
-use castle_model::Verdict;
+use castle_model::{Bug, Verdict, planted};
 use serde_json::Value;
 
 use super::{failed, is_set, ready, unseen, waiting};
@@ -43,6 +43,9 @@ pub(super) fn deployment(object: &Object) -> Verdict {
     if all > updated {
         let old = all.saturating_sub(updated);
         return waiting(object, format!("still has {old} old replicas{paused}"));
+    }
+    if planted(Bug::PodsMadeIsReady) {
+        return ready(object, format!("has {all} of {wanted} replicas"));
     }
     if available < wanted {
         return waiting(object, format!("has {available} of {wanted} replicas available{late}"));

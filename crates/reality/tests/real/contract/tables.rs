@@ -8,6 +8,7 @@ use super::api::{Api, config_map};
 pub(super) const CASES: &[Case] = &[
     ("tables", |api| Box::pin(tables(api))),
     ("tables of defined kinds", |api| Box::pin(defined(api))),
+    ("lists without contents", |api| Box::pin(without_contents(api))),
 ];
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -124,4 +125,36 @@ async fn defined(api: &Api) {
     make(api, &api.group(&format!("{group}/v1"), "ponds"), &pond).await;
     ask(api, "columns", &api.group(&format!("{group}/v1"), "ponds")).await;
     ask(api, "no columns", &api.group(&format!("{group}/v2"), "ponds/one")).await;
+}
+
+/// What a survey asks for where contents may be secret or large.
+async fn without_contents(api: &Api) {
+    let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let names = api.core("configmaps?limit=2&labelSelector=app");
+    let ask = async |step: &str, path: &str| {
+        let answer = api.raw.accepting(accept, path).await.unwrap();
+        let list = answer.body;
+        let items: Vec<Value> = list["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|item| {
+                let keys: Vec<&String> =
+                    item.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+                json!([item["kind"], item["apiVersion"], item["metadata"]["name"], keys])
+            })
+            .collect();
+        let rest = &list["metadata"]["remainingItemCount"];
+        api.note(step, json!([answer.code, list["kind"], list["apiVersion"], items, rest]));
+        list["metadata"]["continue"].as_str().unwrap_or_default().to_owned()
+    };
+    ask("nothing there", &names).await;
+    for name in ["one", "three", "two"] {
+        let mut map = config_map(name, &json!({"a": "1"}));
+        map["metadata"]["labels"] = json!({"app": "names"});
+        make(api, &api.core("configmaps"), &map).await;
+    }
+    let next = ask("the first page", &names).await;
+    ask("the second page", &format!("{names}&continue={next}")).await;
+    ask("a namespace that is not there", "/api/v1/namespaces/nowhere/configmaps").await;
 }

@@ -1,0 +1,169 @@
+//! Laws of what a run tells and asks: retries, tasks, pauses, secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use castle_model::{Event, EventKind, Plan, StepId};
+use castle_rehearsal::trace::Request;
+use castle_rehearsal::world::Datacenter;
+use serde_json::Value;
+
+use crate::castle::Stand;
+use crate::check::Violation;
+
+/// Endings of tasks that mean that somebody else was faster: what was wanted is so.
+const OVERTAKEN: &[&str] = &["already running", "does not exist", "refusing to override"];
+/// Shorter words of a secret are words of everybody.
+const SECRET_LENGTH: usize = 24;
+
+/// A step starts after all that it needs is done, and while its lane has room.
+pub(super) fn order(plan: &Plan, events: &[Event]) -> Vec<Violation> {
+    let decls: BTreeMap<&StepId, _> = plan.steps.iter().map(|s| (&s.decl.id, &s.decl)).collect();
+    let (mut done, mut running) = (BTreeSet::new(), BTreeSet::new());
+    let mut found = Vec::new();
+    for event in events {
+        match &event.kind {
+            EventKind::StepDone { step, .. } | EventKind::StepFailed { step, .. } => {
+                running.remove(step);
+                done.insert(step);
+            }
+            EventKind::StepStarted { step, .. } => {
+                let Some(decl) = decls.get(step) else { continue };
+                let early = decl.needs.iter().filter(|need| decls.contains_key(need));
+                for need in early.filter(|need| !done.contains(need)) {
+                    let what = format!("{step} started before {need} was done");
+                    found.push(Violation::new("a step waits for what it needs", what));
+                }
+                running.insert(step);
+                let Some(lane) = &decl.lane else { continue };
+                let in_lane = |id: &&&StepId| {
+                    decls[**id].lane.as_ref().is_some_and(|other| other.name == lane.name)
+                };
+                let count = running.iter().filter(in_lane).count();
+                if count > lane.width {
+                    let what = format!("{count} in {}, where {} fit", lane.name, lane.width);
+                    found.push(Violation::new("a lane takes what fits", what));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Only what may pass by itself is tried again.
+pub(super) fn only_transient(events: &[Event]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for event in events {
+        if let EventKind::StepRetrying { step, failure, .. } = &event.kind
+            && !failure.is_transient()
+        {
+            let what = format!("{step}, after {failure}");
+            found.push(Violation::new("only what passes is tried again", what));
+        }
+    }
+    found
+}
+
+/// Every task that a run began is named in what it told, and so in its journal; one that failed is told of.
+pub(super) fn tasks(before: &Datacenter, after: &Datacenter, events: &[Event]) -> Vec<Violation> {
+    let known: BTreeSet<String> = tasks_of(before).into_iter().map(|(upid, _)| upid).collect();
+    let is_named = |upid: &str| {
+        let names =
+            |kind: &EventKind| matches!(kind, EventKind::StepTask { task, .. } if task == upid);
+        events.iter().any(|event| names(&event.kind))
+    };
+    let is_told = |upid: &str| {
+        events.iter().any(|event| match &event.kind {
+            EventKind::StepRetrying { failure, .. } | EventKind::StepFailed { failure, .. } => {
+                failure.evidence.as_deref().is_some_and(|evidence| evidence.contains(upid))
+            }
+            _ => false,
+        })
+    };
+    let mut found = Vec::new();
+    for (upid, exit) in tasks_of(after).into_iter().filter(|(upid, _)| !known.contains(upid)) {
+        if !is_named(&upid) {
+            found.push(Violation::new("a task is written down", upid.clone()));
+        }
+        let failed = exit.is_some_and(|exit| {
+            exit != "OK"
+                && !exit.starts_with("WARNINGS")
+                && !OVERTAKEN.iter().any(|words| exit.contains(words))
+        });
+        if failed && !is_told(&upid) {
+            found.push(Violation::new("a failed task is told", upid));
+        }
+    }
+    found
+}
+
+/// The tasks of the API's users, each with how it ended.
+fn tasks_of(datacenter: &Datacenter) -> Vec<(String, Option<String>)> {
+    let proxmox = serde_json::to_value(&datacenter.proxmox).unwrap_or_default();
+    let tasks = proxmox["tasks"].as_object().into_iter().flatten();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    tasks.filter_map(|(_, task)| Some((text(&task["upid"])?, text(&task["exit"])))).collect()
+}
+
+/// Whoever asks for a pause is not asked the same again before it is over.
+pub(super) fn waits(rules: &[&str], requests: &[Request]) -> Vec<Violation> {
+    let Some(pause) = rules.iter().find_map(|rule| pause(rule)) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (index, limited) in requests.iter().enumerate().filter(|(_, r)| r.status == 429) {
+        let same = |other: &&Request| {
+            (&other.server, &other.method, &other.path)
+                == (&limited.server, &limited.method, &limited.path)
+        };
+        if let Some(next) = requests[index + 1..].iter().find(same)
+            && next.at < limited.at + pause
+        {
+            let (asked, after) = (&limited.path, next.at - limited.at);
+            let what = format!("{asked} again after {after} ms, where {pause} were asked for");
+            found.push(Violation::new("a pause is kept", what));
+        }
+    }
+    found
+}
+
+/// The milliseconds of a rule `… limits M:SS …`.
+fn pause(rule: &str) -> Option<u64> {
+    let (_, time) = rule.split_once("limits ")?;
+    let (minutes, rest) = time.split_once(':')?;
+    let seconds = rest.split_whitespace().next()?;
+    Some((minutes.parse::<u64>().ok()? * 60 + seconds.parse::<u64>().ok()?) * 1000)
+}
+
+/// No word of what castle keeps in the vault stands in its journals or in what it tells.
+pub(super) fn no_secret(stand: &Stand, events: &[Event]) -> Vec<Violation> {
+    let mut words = BTreeSet::new();
+    let infisical = serde_json::to_value(&stand.datacenter.infisical).unwrap_or_default();
+    collect(&infisical["projects"], &mut words);
+    let mut text = serde_json::to_string(events).unwrap_or_default();
+    for name in stand.disk.names() {
+        text.push_str(&String::from_utf8_lossy(&stand.disk.content(&name).unwrap_or_default()));
+    }
+    let told = words.iter().filter(|word| text.contains(word.as_str()));
+    told.take(1)
+        .map(|word| Violation::new("no secret outside", format!("{}…", &word[..4])))
+        .collect()
+}
+
+/// The long words of all secret values.
+fn collect(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(text) if key == "value" => {
+                        let long = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '+');
+                        let long = long.filter(|word| word.len() >= SECRET_LENGTH);
+                        words.extend(long.map(str::to_owned));
+                    }
+                    _ => collect(member, words),
+                }
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|member| collect(member, words)),
+        _ => {}
+    }
+}

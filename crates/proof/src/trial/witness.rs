@@ -1,0 +1,227 @@
+//! A witness of every moment of a run: what is announced, what is said to be true, and what must be kept first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use castle_journal::{Journals, Records, StepState};
+use castle_model::{StepId, Verb};
+use castle_rehearsal::inventory::Inventory;
+use serde_json::Value;
+
+use super::truth::number;
+use crate::castle::Stand;
+use crate::check::Violation;
+use crate::point::{Fork, Moment, Point};
+use crate::setting::Setting;
+
+/// The namespaces whose workloads a step has proven when it is done.
+const PROVES: &[(&str, &str)] = &[
+    ("engine/operator", "external-secrets"),
+    ("networking/metallb", "metallb-system"),
+    ("storage/longhorn", "longhorn-system"),
+    ("gitops/flux", "flux-system"),
+];
+
+/// What a witness knows, and what it has seen broken, with the virtual time of each.
+pub(super) struct Witness {
+    /// Nodes by the number of their VM.
+    nodes: BTreeMap<u32, String>,
+    control_planes: usize,
+    /// Steps that were done or announced when it last looked.
+    done: BTreeSet<StepId>,
+    announced: BTreeSet<StepId>,
+    /// Guests at our numbers that came without our tag, as they came.
+    strangers: BTreeMap<u32, Value>,
+    pub(super) found: Vec<(u64, Violation)>,
+}
+
+impl Witness {
+    pub(super) fn new(setting: &Setting, stand: &Stand) -> Self {
+        let nodes = setting.spec.nodes.iter();
+        let nodes = nodes.filter_map(|node| Some((number(node)?, node.name.to_string())));
+        let mut witness = Self {
+            nodes: nodes.collect(),
+            control_planes: setting.spec.control_planes().count(),
+            done: BTreeSet::new(),
+            announced: BTreeSet::new(),
+            strangers: BTreeMap::new(),
+            found: Vec::new(),
+        };
+        if let Ok(records) = stand.records() {
+            (witness.done, witness.announced) = (done(&records), announced(&records));
+        }
+        witness
+    }
+
+    /// Whether a moment is worth a look: a call that changes something is about to be heard, or something is durable.
+    pub(super) fn wants(&self, point: &Point) -> bool {
+        match point.moment {
+            Moment::BeforeSend => !self.announcers(&point.what).is_empty(),
+            Moment::AfterJournal => true,
+            _ => false,
+        }
+    }
+
+    pub(super) fn look(&mut self, fork: &Fork) {
+        let Fork { point, stand } = fork;
+        let mut broken = Vec::new();
+        if point.moment == Moment::BeforeSend {
+            broken.extend(self.is_announced(point, stand));
+        } else if let Ok(journals) = Journals::open(Box::new(stand.disk.copy())) {
+            broken.extend(self.is_true(journals.records(), stand));
+            broken.extend(is_known(journals.records(), stand));
+        }
+        broken.extend(self.is_kept(stand));
+        broken.extend(self.is_left_alone(stand));
+        self.found.extend(broken.into_iter().map(|violation| (point.at, violation)));
+    }
+
+    /// The steps of which one must have announced a call; none if it changes nothing that is watched.
+    fn announcers(&self, call: &str) -> Vec<StepId> {
+        let words: Vec<&str> = call.split(' ').collect();
+        let node = |vmid: &str| {
+            vmid.parse().ok().and_then(|vmid: u32| self.nodes.get(&vmid)).map(String::as_str)
+        };
+        match words.as_slice() {
+            ["proxmox", "POST" | "PUT" | "DELETE", path] => {
+                let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+                let after = parts.iter().position(|part| *part == "qemu");
+                match after.map(|at| parts.get(at + 1)) {
+                    Some(None) => {
+                        let names = self.nodes.values();
+                        names.map(|name| StepId::of("platform", "vm", name)).collect()
+                    }
+                    Some(Some(vmid)) => node(vmid)
+                        .map(|name| StepId::of("platform", "vm", name))
+                        .into_iter()
+                        .collect(),
+                    None if parts.contains(&"storage") => vec![StepId::new("platform", "image")],
+                    None => Vec::new(),
+                }
+            }
+            ["talos", vmid, _, path] if path.ends_with("/ApplyConfiguration") => {
+                node(vmid).map(|name| StepId::of("platform", "config", name)).into_iter().collect()
+            }
+            ["talos", _, _, path] if path.ends_with("/Bootstrap") => {
+                vec![StepId::new("platform", "bootstrap")]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What changes the world was announced by an intent that would survive a loss of power.
+    fn is_announced(&self, point: &Point, stand: &Stand) -> Option<Violation> {
+        let disk = stand.disk.copy();
+        disk.lose_power();
+        let law = "an intent is durable before the act";
+        let journals = match Journals::open(Box::new(disk)) {
+            Ok(journals) => journals,
+            Err(error) => return Some(Violation::new(law, error.to_string())),
+        };
+        let intended =
+            |id: &StepId| matches!(journals.records().step(id), StepState::Intended { .. });
+        let announced = self.announcers(&point.what).iter().any(intended);
+        (!announced).then(|| Violation::new(law, point.what.clone()))
+    }
+
+    /// What the journal has come to say since the last look is true of the world.
+    fn is_true(&mut self, records: &Records, stand: &Stand) -> Vec<Violation> {
+        let (done, announced) = (done(records), announced(records));
+        let inventory = Inventory::of(&stand.datacenter);
+        let mut found = Vec::new();
+        for step in done.difference(&self.done) {
+            if let Some(lie) = self.lie(step, &inventory) {
+                found.push(Violation::new("what is proven is true", format!("{step}: {lie}")));
+            }
+        }
+        for step in announced.difference(&self.announced) {
+            let name = step.as_str().strip_prefix("platform/vm/").unwrap_or_default();
+            let vmid = self.nodes.iter().find(|(_, node)| *node == name).map(|(vmid, _)| *vmid);
+            let there = |vmid| {
+                let guests = &inventory.proxmox.guests;
+                guests.iter().any(|guest| guest.vmid == vmid && guest.lock.is_none())
+            };
+            if vmid.is_some_and(there) {
+                let what = format!("{step} is to be made, and is there");
+                found.push(Violation::new("what is called absent is absent", what));
+            }
+        }
+        (self.done, self.announced) = (done, announced);
+        found
+    }
+
+    /// What is not so although a step is said to be done.
+    fn lie(&self, step: &StepId, inventory: &Inventory) -> Option<String> {
+        let name = step.as_str();
+        if let Some(node) = name.strip_prefix("platform/vm/") {
+            let (vmid, _) = self.nodes.iter().find(|(_, name)| *name == node)?;
+            let runs = inventory.proxmox.guests.iter().any(|g| g.vmid == *vmid && g.running);
+            return (!runs).then(|| "it does not run".to_owned());
+        }
+        if name == "platform/etcd" {
+            let members = inventory.etcd.len();
+            return (members != self.control_planes).then(|| format!("{members} members"));
+        }
+        if name == "platform/nodes" {
+            let ready = inventory.nodes.iter().filter(|(_, ready)| *ready).count();
+            return (ready != self.nodes.len()).then(|| format!("{ready} nodes are ready"));
+        }
+        let (_, namespace) = PROVES.iter().find(|(step, _)| *step == name)?;
+        let within = format!("/{namespace}/");
+        let mut workloads = inventory.workloads.iter().filter(|w| w.name.contains(&within));
+        let late = workloads.find(|workload| workload.ready < workload.wanted)?;
+        Some(format!("{} has {} of {} pods ready", late.name, late.ready, late.wanted))
+    }
+
+    /// A stranger at one of our numbers stays as it came.
+    pub(super) fn is_left_alone(&mut self, stand: &Stand) -> Vec<Violation> {
+        let proxmox = serde_json::to_value(&stand.datacenter.proxmox).unwrap_or_default();
+        let mut found = Vec::new();
+        for guest in Inventory::of(&stand.datacenter).proxmox.guests {
+            let (vmid, ours) = (guest.vmid, guest.tags.iter().any(|tag| tag.starts_with("castle")));
+            if !self.nodes.contains_key(&vmid) || ours || guest.lock.is_some() {
+                continue;
+            }
+            let now = proxmox["guests"][vmid.to_string()].clone();
+            let came = self.strangers.entry(vmid).or_insert_with(|| now.clone());
+            if *came != now {
+                found.push(Violation::new("ownership", format!("guest {vmid} was touched")));
+            }
+        }
+        found
+    }
+
+    /// As long as a machine has a config, somebody can still open it: its secrets are kept.
+    fn is_kept(&self, stand: &Stand) -> Option<Violation> {
+        let inventory = Inventory::of(&stand.datacenter);
+        let configured = inventory
+            .machines
+            .iter()
+            .find(|(vmid, words)| self.nodes.contains_key(vmid) && words.ends_with("(configured)"));
+        let kept = inventory.secrets.iter().any(|key| key.ends_with("/TALOS_SECRETS_BUNDLE"));
+        let (_, machine) = configured.filter(|_| !kept)?;
+        Some(Violation::new("secrets are kept before they are used", machine.clone()))
+    }
+}
+
+/// A task that still runs and was once written down is still known.
+fn is_known(records: &Records, stand: &Stand) -> Vec<Violation> {
+    let inventory = Inventory::of(&stand.datacenter);
+    let journal = stand.disk.content("layers/platform.journal").unwrap_or_default();
+    let journal = String::from_utf8_lossy(&journal);
+    let forgotten = inventory.proxmox.running_tasks.iter().filter(|task| {
+        journal.contains(task.as_str())
+            && !records.steps.values().any(|state| state.task() == Some(task.as_str()))
+    });
+    forgotten.map(|task| Violation::new("a running task is known", task.clone())).collect()
+}
+
+fn done(records: &Records) -> BTreeSet<StepId> {
+    let done = records.steps.iter().filter(|(_, s)| matches!(s, StepState::Done { .. }));
+    done.map(|(id, _)| id.clone()).collect()
+}
+
+fn announced(records: &Records) -> BTreeSet<StepId> {
+    let create =
+        |state: &StepState| matches!(state, StepState::Intended { verb: Verb::Create, .. });
+    records.steps.iter().filter(|(_, s)| create(s)).map(|(id, _)| id.clone()).collect()
+}
