@@ -491,4 +491,5 @@ fn saved_and_loaded_it_is_the_same() {
 mod access;
 mod api;
 mod pods;
+mod power;
 mod stories;
