@@ -133,7 +133,9 @@ impl Talos {
             Signal::VmStopped { vmid } => self.switch_off(turn, *vmid),
             Signal::VmDestroyed { vmid } => {
                 self.switch_off(turn, *vmid);
-                self.machines.remove(vmid);
+                if self.machines.remove(vmid).is_some() {
+                    self.bury(*vmid);
+                }
                 self.disk_lost(turn, *vmid);
             }
             Signal::NodeReady { cluster, name, ready } => {
