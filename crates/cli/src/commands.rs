@@ -18,7 +18,7 @@ mod repeat;
 pub(crate) mod run;
 mod scenario;
 mod secrets;
-mod serve;
+pub(crate) mod serve;
 mod shell;
 mod status;
 
