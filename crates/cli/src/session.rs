@@ -278,14 +278,13 @@ impl Session<'_> {
 
     fn journal_problem(&self, direction: Direction, error: &RunError) -> Problem {
         let RunError::Journal(state) = error;
-        Problem::refused("the run stopped before its next act: the journal could not be written")
-            .because(state)
-            .hint(format!(
-                "{}; then `{} {}` goes on",
-                state.hint(),
-                self.castle.command,
-                word(direction)
-            ))
+        let what = "the run stopped before its next act: the journal could not be written";
+        Problem::new(Exit::Failed, what).because(state).hint(format!(
+            "{}; then `{} {}` goes on",
+            state.hint(),
+            self.castle.command,
+            word(direction)
+        ))
     }
 
     /// Asks before anything is removed or replaced.
