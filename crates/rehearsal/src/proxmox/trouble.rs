@@ -126,6 +126,13 @@ pub enum ProxmoxTrouble {
         /// Whether it runs.
         running: bool,
     },
+    /// Somebody moves a guest to another node of the cluster.
+    Moved {
+        /// Its number.
+        vmid: u32,
+        /// Where it stands now.
+        node: String,
+    },
     /// Somebody changes a VM by hand; without a value the option is removed.
     Edited {
         /// The VM's number.
@@ -331,6 +338,11 @@ impl Proxmox {
             }
             T::ForeignContainer { vmid, name, running } => {
                 self.add_foreign_container(*vmid, name, *running);
+            }
+            T::Moved { vmid, node } => {
+                if let Some(guest) = self.guests.get_mut(vmid) {
+                    guest.node = Some(node.clone());
+                }
             }
             T::Edited { vmid, option, value } => self.edit(*vmid, option, value.as_deref()),
             // A guest that is not there can neither be stopped nor removed.
