@@ -267,11 +267,10 @@ impl Reader<'_> {
                     .wrong(word, format!("a VM has no option called `{text}`"))
                     .among(text, proxmox::option_names())),
             },
-            Shape::Value => same(Value::Text(text.clone())),
             Shape::Text if text.is_empty() => {
                 Err(self.wrong(word, format!("{} must not be empty", slot.name)))
             }
-            Shape::Text => same(Value::Text(text.clone())),
+            Shape::Value | Shape::Text => same(Value::Text(text.clone())),
         }
     }
 

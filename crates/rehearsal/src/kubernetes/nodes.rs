@@ -12,6 +12,10 @@ use crate::turn::{Signal, Turn};
 
 /// What is known of a machine that joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is true or not of a machine, whatever the others are"
+)]
 pub(super) struct NodeFacts {
     pub(super) address: Ipv4Addr,
     pub(super) control_plane: bool,

@@ -373,7 +373,7 @@ impl<'a> Stage<'a> {
                     label: "not now".to_owned(),
                     notes: Vec::new(),
                     help: Some("leave the time out, or let it break a run".to_owned()),
-                })
+                });
             }
             Ok(_) => {}
         };
