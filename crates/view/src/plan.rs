@@ -51,10 +51,11 @@ pub fn drift(found: &[Drift], style: Style) -> String {
     if found.is_empty() {
         return String::new();
     }
-    let things = count(found.len(), "thing");
-    let verb = if found.len() == 1 { "is" } else { "are" };
-    let head =
-        format!("drift: {things} {verb} not as castle left it; whose, what, and what `up` does");
+    let things = match found.len() {
+        1 => "1 thing is not as castle left it".to_owned(),
+        number => format!("{number} things are not as castle left them"),
+    };
+    let head = format!("drift: {things}; whose, what, and what `up` does");
     let mut text = format!("\n{}\n", style.hang("", &head, Some(Tone::Title)));
     let owners = found.iter().map(|drift| drift.owner.chars().count()).max().unwrap_or(0);
     let steps = found.iter().map(|drift| short(&drift.step).chars().count()).max().unwrap_or(0);
