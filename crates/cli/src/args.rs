@@ -1,5 +1,6 @@
 //! The command line: every command, flag and its help text.
 
+mod clearing;
 mod judge;
 mod lock;
 mod scenario;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::clearing::{AuditArgs, DownArgs, WipeArgs};
 pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::lock::LockArgs;
 pub(crate) use self::scenario::ScenarioArgs;
@@ -52,7 +54,7 @@ pub(crate) enum Command {
     /// Raise the castle, from nothing or from wherever it stopped, until it is handed over
     Up(Run),
     /// Back to nothing, even with the cluster dead; ends with a look for leftovers
-    Down(Run),
+    Down(DownArgs),
     /// Down and up as one act: whatever ends it, the same command goes on where it was
     Rebirth(RebirthArgs),
     /// Show what would be created, adopted, changed, replaced and left alone
@@ -61,6 +63,18 @@ pub(crate) enum Command {
     Check,
     /// Show each layer and step: what is known to be true, what failed, what is open, what is going on now
     Status,
+    /// Look for whatever is there of the castle, in the world and not in our records: what, where, whose, what to do
+    ///
+    /// Guests in the range or with the castle's mark anywhere in the cluster, disks that bear its numbers, images, tasks that still run,
+    /// what is in escrow, and whoever answers at its addresses. Changes nothing. Ends with 0 if all of it is as it should be, and with 4 if
+    /// anything is left of a castle that should be gone, or is not part of one that stands.
+    Audit(AuditArgs),
+    /// The emergency: remove every guest of the castle by number and owner, without any state
+    ///
+    /// Lists first: name, node, tags, owner, disks, the data that will die. Changes nothing without --yes or the castle's name typed. Guests
+    /// in the range that are not proven to be the castle's are shown and left alone, unless each is named by --force-foreign. Then the
+    /// image and what is in escrow go as with `down`, and what our journals know of the castle is reset.
+    Wipe(WipeArgs),
     /// Show the run that is going on, or the last one, from its beginning to its end; Ctrl-C leaves it alone
     Attach,
     /// Show what earlier runs took, and what has become slower; kept when the castle is gone
@@ -172,6 +186,12 @@ pub(crate) struct Run {
     /// Wait for whoever works on this castle instead of giving up at once, and at most so long (default: 10m)
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
     pub(crate) wait: Option<Patience>,
+    /// The layer that alone goes; said to `down` only.
+    #[arg(skip)]
+    pub(crate) layer: Option<String>,
+    /// Guests that go although they are not proven ours; said to `wipe` only.
+    #[arg(skip)]
+    pub(crate) force_foreign: Vec<u32>,
 }
 
 /// A castle that goes and comes back.
@@ -270,13 +290,17 @@ pub(crate) enum RehearseAct {
     /// Raise the castle in the rehearsal
     Up(Run),
     /// Raze it there
-    Down(Run),
+    Down(DownArgs),
     /// Raze it and raise it again there, as one act
     Rebirth(RebirthArgs),
     /// Show what would be done there
     Plan(Pace),
     /// Show what is known of it there
     Status,
+    /// Look for whatever is there of the castle in the rehearsal
+    Audit(AuditArgs),
+    /// Wipe the castle there
+    Wipe(WipeArgs),
     /// Show the run that is going on there, or the last one
     Attach,
     /// Show what earlier runs took there, in the rehearsal's time

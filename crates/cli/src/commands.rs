@@ -1,6 +1,7 @@
 //! Which command does what: one line per command, one file per command.
 
 mod attach;
+pub(crate) mod audit;
 mod check;
 mod faults;
 mod give;
@@ -8,6 +9,7 @@ mod graph;
 mod history;
 mod inventory;
 mod judge;
+mod layer;
 mod lock;
 mod plan;
 mod poke;
@@ -21,6 +23,7 @@ mod secrets;
 mod serve;
 mod shell;
 mod status;
+pub(crate) mod wipe;
 
 use self::give::Wish;
 use self::run::Act;
@@ -40,12 +43,19 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         Command::Check => check::run(&which, everywhere, settings),
         Command::Graph(args) => graph::run(&which, args, everywhere, settings),
         Command::Up(args) => run::run(Act::Up, &which, place, args, everywhere, settings),
-        Command::Down(args) => run::run(Act::Down, &which, place, args, everywhere, settings),
+        Command::Down(args) => {
+            let (act, args) = args.act();
+            run::run(act, &which, place, &args, everywhere, settings)
+        }
         Command::Rebirth(args) => {
             run::run(Act::Rebirth(args.certify), &which, place, &args.run, everywhere, settings)
         }
         Command::Plan(pace) => plan::run(&which, place, pace, everywhere, settings),
         Command::Status => status::run(&which, place, everywhere, settings),
+        Command::Audit(args) => audit::run(&which, place, args, everywhere, settings),
+        Command::Wipe(args) => {
+            run::run(Act::Wipe, &which, place, &args.run(), everywhere, settings)
+        }
         Command::Attach => attach::run(&which, place, everywhere, settings),
         Command::History => history::run(&which, place, everywhere, settings),
         Command::Talosconfig(args) => {
@@ -106,12 +116,19 @@ fn rehearse(
     let place = Place::Rehearsal;
     match act {
         RehearseAct::Up(args) => run::run(Act::Up, which, place, args, everywhere, settings),
-        RehearseAct::Down(args) => run::run(Act::Down, which, place, args, everywhere, settings),
+        RehearseAct::Down(args) => {
+            let (act, args) = args.act();
+            run::run(act, which, place, &args, everywhere, settings)
+        }
         RehearseAct::Rebirth(args) => {
             run::run(Act::Rebirth(args.certify), which, place, &args.run, everywhere, settings)
         }
         RehearseAct::Plan(pace) => plan::run(which, place, pace, everywhere, settings),
         RehearseAct::Status => status::run(which, place, everywhere, settings),
+        RehearseAct::Audit(args) => audit::run(which, place, args, everywhere, settings),
+        RehearseAct::Wipe(args) => {
+            run::run(Act::Wipe, which, place, &args.run(), everywhere, settings)
+        }
         RehearseAct::Attach => attach::run(which, place, everywhere, settings),
         RehearseAct::History => history::run(which, place, everywhere, settings),
         RehearseAct::Talosconfig(args) => {

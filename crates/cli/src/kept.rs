@@ -1,6 +1,6 @@
 //! What outlives a run beside its journals: its events, and what it took. A disk that refuses them stops nobody.
 
-use castle_journal::{EventFile, Runs, StateError};
+use castle_journal::{EventFile, Records, Runs, StateError};
 use castle_model::event::RunOutcome;
 use castle_model::history::HISTORY;
 use castle_model::plan::Direction;
@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::Exit;
 use crate::output;
+
+/// The exit code of a killed process, as a shell tells it.
+pub(crate) const KILLED: u8 = 137;
 
 /// The events of one run, on their way to the disk.
 #[derive(Default)]
@@ -94,6 +97,18 @@ pub(crate) fn past(
         steps: steps.collect(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+/// The run before, if it was killed: nobody could remember it then. Its length goes to its last event.
+pub(crate) fn killed(runs: &Runs, records: &Records, decls: &[StepDecl]) -> Option<PastRun> {
+    let last = records.last_run.as_ref().filter(|run| run.ended.is_none())?;
+    let mut progress = Progress::new(decls);
+    for event in runs.events(&last.id).ok().flatten()?.more().ok()? {
+        progress.apply(&event);
+    }
+    let took_ms = progress.elapsed(progress.now);
+    let past = past(&last.castle, last.direction, decls, &progress, Exit::Interrupted)?;
+    Some(PastRun { outcome: RunOutcome::Interrupted, exit: KILLED, took_ms, ..past })
 }
 
 /// One number for the names of all steps.

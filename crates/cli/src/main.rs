@@ -3,6 +3,7 @@
 mod age;
 mod args;
 mod castle;
+mod clearing;
 mod commands;
 mod detach;
 mod exit;

@@ -89,7 +89,7 @@ mod tests {
             if tries >= free { Ok(tries) } else { Err("held") }
         };
         let busy = |error: &&str| Some((*error).to_owned());
-        let minute = Some(Patience(Duration::from_secs(60)));
+        let minute = Some(Patience(Duration::from_mins(1)));
         assert_eq!(until_free(minute, || freed_at(2), busy), Ok(2));
         assert_eq!(until_free(None, || freed_at(9), busy), Err("held"), "nobody wanted to wait");
         let none = Some(Patience(Duration::ZERO));

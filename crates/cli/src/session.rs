@@ -10,12 +10,14 @@ use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, Plan, RunId, StepDecl, StepId, UndoKind};
+use castle_model::{Event, EventKind, PastRun, Plan, RunId, Spec, StepDecl, StepId};
 use castle_plan::{Look, Survey};
+use castle_platforms::handed::SECRETS;
 use castle_rehearsal::host::Host;
 use castle_wire::World;
 
 use crate::castle::{self, Castle};
+use crate::clearing;
 use crate::exit::{Exit, Problem};
 use crate::face::Face;
 use crate::kept;
@@ -163,7 +165,7 @@ impl Session<'_> {
                 self.tell(work, EventKind::Surveyed { step: step.clone(), observed, evidence });
             }
         }
-        if direction == Direction::Down {
+        if direction == Direction::Down && !opens(&self.castle.spec, &work.outputs) {
             sighted(&work.graph, &survey)?;
         }
         let known = known(work.journals.records());
@@ -186,7 +188,10 @@ impl Session<'_> {
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
+        let records = work.journals.records();
+        let killed = self.runs.and_then(|runs| kept::killed(runs, records, work.graph.decls()));
         work.journals.start_run(self.now(), start).map_err(|e| state_problem(&e))?;
+        self.remember(killed);
         self.make_room(&work);
         work.face.keep(self.runs, &work.run);
         self.settings.begun(&work.run);
@@ -222,7 +227,8 @@ impl Session<'_> {
             self.tell(&mut work, EventKind::Leftover { step: step.clone(), what: what.clone() });
         }
         let exit = exit_of(&report, &left);
-        self.remember(direction, exit, &work);
+        let (name, decls) = (&self.castle.spec.name, work.graph.decls());
+        self.remember(kept::past(name, direction, decls, work.face.progress(), exit));
         self.close(direction, plan, &report, &work.face);
         Ok(Ended { exit, run: work.run, why: why(&report, &left) })
     }
@@ -235,12 +241,10 @@ impl Session<'_> {
         }
     }
 
-    /// Adds what the run took to the history.
-    fn remember(&self, direction: Direction, exit: Exit, work: &Work<'_>) {
-        let name = &self.castle.spec.name;
-        let (decls, progress) = (work.graph.decls(), work.face.progress());
+    /// Adds what a run took to the history.
+    fn remember(&self, past: Option<PastRun>) {
         if let Some(runs) = self.runs
-            && let Some(past) = kept::past(name, direction, decls, progress, exit)
+            && let Some(past) = past
             && let Err(error) = runs.remember(&past)
         {
             kept::tell("what this run took can not be remembered", &error);
@@ -320,29 +324,12 @@ impl Session<'_> {
         &self,
         direction: Direction,
         report: &Report,
-        work: &Work<'_>,
+        _work: &Work<'_>,
     ) -> Vec<(StepId, String)> {
         if direction == Direction::Up || report.outcome == RunOutcome::Interrupted {
             return Vec::new();
         }
-        let surveyor = self.surveyor(work);
-        let survey = surveyor.look_for_leftovers().await;
-        let makes = |id: &StepId| {
-            let decl = work.graph.decls().iter().find(|decl| decl.id == *id);
-            decl.is_some_and(|decl| decl.undo == UndoKind::Explicit)
-        };
-        survey
-            .into_iter()
-            .filter(|(step, _)| makes(step))
-            .filter_map(|(step, look)| match look {
-                Look::Leftover(Some(what)) => Some((step, what)),
-                Look::Leftover(None) | Look::Seen(_) => None,
-                Look::Failed(failure) => Some((step, format!("could not be looked at: {failure}"))),
-                Look::After(need) => {
-                    Some((step, format!("could not be looked at, for want of {need}")))
-                }
-            })
-            .collect()
+        clearing::left(self.castle, (&self.world, &self.access), self.json, self.settings).await
     }
 
     fn close(&self, direction: Direction, plan: &Plan, report: &Report, face: &Face) {
@@ -402,6 +389,13 @@ pub(crate) fn make_plan(
 pub(crate) fn known(records: &Records) -> BTreeSet<StepId> {
     let done = |state: &StepState| matches!(state, StepState::Done { .. });
     records.steps.iter().filter(|(_, state)| done(state)).map(|(id, _)| id.clone()).collect()
+}
+
+/// Whether the keys are at hand that open the platform: what else is missing in the source stops nobody who razes.
+fn opens(spec: &Spec, outputs: &Outputs) -> bool {
+    let held = outputs.get(&SECRETS);
+    spec.platform.proxmox().is_some()
+        && held.is_ok_and(|held| spec.platform.secrets().all(|key| held.get(key).is_ok()))
 }
 
 /// Refuses to raze blindly: without what every removal needs (the credentials) nothing can be removed, and not even be

@@ -6,12 +6,20 @@ mod context;
 #[path = "castle/datacenter.rs"]
 mod datacenter;
 
+#[path = "castle/adopt.rs"]
+mod adopt;
 #[path = "castle/attach.rs"]
 mod attach;
+#[path = "castle/audit.rs"]
+mod audit;
 #[path = "castle/canary.rs"]
 mod canary;
 #[path = "castle/crash.rs"]
 mod crash;
+#[path = "castle/down.rs"]
+mod down;
+#[path = "castle/drift.rs"]
+mod drift;
 #[path = "castle/faults.rs"]
 mod faults;
 #[path = "castle/give.rs"]
@@ -46,3 +54,5 @@ mod scenarios;
 mod secrets;
 #[path = "castle/serve.rs"]
 mod serve;
+#[path = "castle/wipe.rs"]
+mod wipe;

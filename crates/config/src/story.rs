@@ -71,7 +71,7 @@ pub enum Act {
 /// A command, and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// `up`, `down`, `plan` or `status`.
+    /// `up`, `down`, `plan`, `status`, `audit` or `wipe`.
     pub command: String,
     /// Rules that hold while it runs.
     pub rules: Vec<Placed>,

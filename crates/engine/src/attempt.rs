@@ -75,7 +75,7 @@ async fn raise(
             intent(cx, Verb::Adopt, &evidence).await?;
             cx.phase.end_act();
             // What an earlier run gave to know is still so: it was only looked at.
-            let outputs = cx.state().outputs().clone();
+            let outputs = cx.known_outputs();
             return Ok((Acted { change: Change::Unchanged, outputs }, evidence));
         }
         Decision::Act(verb, reason) => (verb, reason),

@@ -1,8 +1,9 @@
 //! What a step is given when it runs: its record, its deadline, outputs of others, and a way to speak.
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_journal::StepState;
 use castle_model::{Class, Failure, Incarnation, StepId, Verdict};
@@ -11,7 +12,7 @@ use futures::stream::{self, BoxStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::outputs::Outputs;
+use crate::outputs::{Left, Outputs};
 use crate::wait::{Pace, until_told};
 
 /// Whether a step may be dropped at its next await point, and a way to hear when that changes.
@@ -73,6 +74,8 @@ pub(crate) enum Message {
     Task { step: StepId, task: String, durable: oneshot::Sender<()> },
     /// A life of the castle begins; answered once it is durable.
     Born { incarnation: Incarnation, durable: oneshot::Sender<()> },
+    /// The life that the castle is found to be in.
+    Lives { incarnation: Incarnation },
     /// A life of the castle is over.
     Gone { incarnation: Incarnation },
     /// What is missing now.
@@ -97,7 +100,11 @@ pub struct Context {
     pub(crate) deadline: Instant,
     pub(crate) mailbox: mpsc::UnboundedSender<Message>,
     pub(crate) phase: Arc<Phase>,
+    pub(crate) learned: Learned,
 }
+
+/// What a look taught, to be journaled if the step is left as it is.
+pub(crate) type Learned = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Context {
     /// The step's name.
@@ -159,6 +166,25 @@ impl Context {
         self.written(written, &format!("record the incarnation {incarnation}")).await
     }
 
+    /// Records which life the castle is in, found in the world and proven, if the journal does not know it.
+    pub fn lives(&self, incarnation: &Incarnation) {
+        self.send(Message::Lives { incarnation: incarnation.clone() });
+    }
+
+    /// Keeps what a look taught for later runs, as an act's outputs are kept: what is found as wanted is not made, and the
+    /// journal that knew of its making may be lost. Never a secret.
+    pub fn learn(&self, key: &str, value: impl Into<String>) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.insert(key.to_owned(), value.into());
+    }
+
+    /// What an earlier run gave to know, and what this one has learned by looking.
+    pub(crate) fn known_outputs(&self) -> BTreeMap<String, String> {
+        let mut outputs = self.state.outputs().clone();
+        outputs.extend(self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        outputs
+    }
+
     /// Records that the last thing of a life is gone.
     pub fn gone(&self, incarnation: &Incarnation) {
         self.send(Message::Gone { incarnation: incarnation.clone() });
@@ -212,6 +238,15 @@ impl Context {
     /// Tells a person something.
     pub fn notice(&self, text: impl Into<String>) {
         self.send(Message::Notice { step: self.step.clone(), text: text.into() });
+    }
+
+    /// Tells that something is not as castle would have it and is left so, because `owner` has it by now: the difference in
+    /// short for a plan, and a sentence for a run.
+    pub fn left_so(&self, owner: &str, what: impl Into<String>, note: impl Into<String>) {
+        let (step, owner, what, note) =
+            (self.step.clone(), owner.to_owned(), what.into(), note.into());
+        self.notice(note.clone());
+        self.outputs.leave(Left { step, owner, what, note });
     }
 
     /// Tells that Flux owns from here on what the cluster hosts.

@@ -1,6 +1,6 @@
 //! Declared steps together with the code that carries them out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use castle_model::{StepDecl, StepId};
@@ -32,6 +32,22 @@ impl Graph {
     #[must_use]
     pub fn decls(&self) -> &[StepDecl] {
         &self.decls
+    }
+
+    /// The part of a graph with some of its steps, as they are or declared otherwise; what they need of others is left out.
+    #[must_use]
+    pub fn part(&self, wanted: impl Fn(&StepDecl) -> Option<StepDecl>) -> Self {
+        let decls: Vec<StepDecl> = self.decls.iter().filter_map(wanted).collect();
+        let kept: BTreeSet<StepId> = decls.iter().map(|decl| decl.id.clone()).collect();
+        let mut part = Self::new();
+        for mut decl in decls {
+            decl.needs.retain(|need| kept.contains(need));
+            if let Some(step) = self.steps.get(&decl.id) {
+                part.steps.insert(decl.id.clone(), step.clone());
+            }
+            part.decls.push(decl);
+        }
+        part
     }
 
     /// Checks names, needs and cycles.

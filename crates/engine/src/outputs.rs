@@ -35,11 +35,41 @@ pub struct Outputs {
     values: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
     /// What steps wanted a person to know when they were looked at before the plan.
     notices: Mutex<BTreeMap<StepId, Vec<String>>>,
+    /// What steps found to be somebody else's by now, and left so.
+    left: Mutex<Vec<Left>>,
     /// Why steps that are looked at before the plan wait as long as they do.
     waits: Mutex<BTreeMap<StepId, String>>,
 }
 
+/// Something that is not as castle would have it and is left so, because it is somebody else's by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The step that found it.
+    pub step: StepId,
+    /// Whose it is.
+    pub owner: String,
+    /// In what it differs.
+    pub what: String,
+    /// What a person was told of it.
+    pub note: String,
+}
+
 impl Outputs {
+    /// Keeps what is left to somebody else.
+    pub(crate) fn leave(&self, found: Left) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if !left.contains(&found) {
+            left.push(found);
+        }
+    }
+
+    /// What steps found to be somebody else's by now, in the order of their names.
+    pub fn left(&self) -> Vec<Left> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        left.sort_by(|one, other| (&one.step, &one.what).cmp(&(&other.step, &other.what)));
+        left
+    }
+
     /// Keeps what a step wants a person to know until the run comes to that step.
     pub(crate) fn note(&self, step: StepId, text: String) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);

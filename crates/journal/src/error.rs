@@ -203,8 +203,7 @@ impl StateError {
                 "check the disk, then run the same command again: it looks at the world first".to_owned()
             }
             Self::Corrupt(_) => {
-                "nothing was changed; move the state folder away (keep it), then run `castle up`: it looks at \
-                 the world and adopts what is proven ours"
+                "`castle up` and `castle down` set it aside and read the world instead; nothing is lost by that"
                     .to_owned()
             }
             Self::Newer { .. } => "use the castle that wrote it, or a later one".to_owned(),

@@ -41,7 +41,7 @@ impl Runs {
         if bytes.last().is_some_and(|last| *last != b'\n') {
             line.insert(0, b'\n');
         }
-        let known = bytes.iter().filter(|byte| **byte == b'\n').count();
+        let known = bytes.split(|byte| *byte == b'\n').count();
         if known >= 2 * REMEMBERED {
             let History { mut runs, .. } = read(&bytes);
             runs.push(run.clone());

@@ -42,10 +42,10 @@ pub struct Journals {
     pub(crate) disk: Box<dyn Disk>,
     run_file: JournalFile,
     layers: BTreeMap<LayerName, JournalFile>,
-    problems: BTreeMap<LayerName, StateError>,
+    pub(crate) problems: BTreeMap<LayerName, StateError>,
     notices: Vec<Torn>,
-    records: Records,
-    known_runs: BTreeSet<RunId>,
+    pub(crate) records: Records,
+    pub(crate) known_runs: BTreeSet<RunId>,
     current: Option<Current>,
     pub(crate) poisoned: Option<String>,
     pub(crate) rebirth: RebirthBook,
@@ -111,23 +111,6 @@ impl Journals {
     #[must_use]
     pub fn notices(&self) -> &[Torn] {
         &self.notices
-    }
-
-    /// Moves the damaged journal of a layer out of the way, so that the layer can be recorded anew from what
-    /// the world shows. The run journal forgets its end with the start of the next run. Says the file's new name.
-    ///
-    /// # Errors
-    /// If the layer's journal is not damaged, or the disk refuses.
-    pub fn set_aside(&mut self, layer: &LayerName) -> Result<String, StateError> {
-        if !self.problems.contains_key(layer) {
-            return Err(StateError::Misuse { doing: "set aside a journal that is not damaged" });
-        }
-        let file = layer_file(layer);
-        let aside =
-            self.disk.set_aside(&file).map_err(|source| StateError::Write { file, source })?;
-        self.problems.remove(layer);
-        self.records.heads.remove(layer);
-        Ok(aside)
     }
 
     /// Begins a run; durable when this returns.

@@ -14,6 +14,7 @@
 //! This room must never know a vendor, hold a secret, read a clock or guess over a damaged entry.
 //! Every file it writes is described in `docs/reference/state.md`.
 
+mod aside;
 mod audit;
 mod disk;
 mod entry;
@@ -33,6 +34,7 @@ mod replay;
 mod root;
 mod state;
 
+pub use aside::SetAside;
 pub use disk::Disk;
 pub use entry::{Entry, Head, SCHEMA};
 pub use error::{Corruption, StateError, Torn};

@@ -44,6 +44,8 @@ pub struct Records {
     pub incarnation: Option<Incarnation>,
     /// The last run.
     pub last_run: Option<RunRecord>,
+    /// The last run that is named only by files which were set aside.
+    pub(crate) earlier: Option<RunId>,
     /// Where each layer's journal ended when the run journal last said so.
     pub(crate) heads: BTreeMap<LayerName, Head>,
 }
@@ -55,6 +57,12 @@ impl Records {
     #[must_use]
     pub fn step(&self, id: &StepId) -> &StepState {
         self.steps.get(id).unwrap_or(&ABSENT)
+    }
+
+    /// The id of the last run that any file names, also one that was set aside: the next has to be called otherwise.
+    #[must_use]
+    pub fn last_id(&self) -> Option<&RunId> {
+        self.last_run.as_ref().map(|run| &run.id).max(self.earlier.as_ref())
     }
 
     /// The steps of one layer.

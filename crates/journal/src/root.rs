@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use castle_model::LayerName;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
+use crate::aside::SetAside;
 use crate::disk::{Folder, make_folder};
 use crate::error::{StateError, Torn};
 use crate::events::Runs;
@@ -41,12 +42,25 @@ pub struct Peek {
     pub records: Records,
     /// Layers whose journal is damaged.
     pub problems: BTreeMap<LayerName, StateError>,
+    /// What makes the folder unreadable as a whole: a damaged run journal.
+    pub damage: Option<StateError>,
     /// Unfinished ends; with a live holder, an entry that is just being written.
     pub notices: Vec<Torn>,
     /// Who holds the folder now.
     pub holder: Option<Holder>,
     /// The last rebirth, if one was ever begun and its journal can be read.
     pub rebirth: Option<Rebirth>,
+}
+
+/// The folder's path, itself held open, its lock, and the disk that its journals are on.
+type Taken = (PathBuf, OwnedFd, File, Folder);
+
+impl Peek {
+    /// What is said where nothing can be read.
+    fn damaged(damage: StateError, holder: Option<Holder>) -> Self {
+        let (records, problems) = (Records::default(), BTreeMap::new());
+        Self { records, problems, damage: Some(damage), notices: Vec::new(), holder, rebirth: None }
+    }
 }
 
 impl StateRoot {
@@ -56,6 +70,23 @@ impl StateRoot {
     /// If the folder lies in a git repository, is held by another process, can be read by others, is damaged as
     /// a whole, or the file system refuses. Damage in one layer is in [`Journals::problems`] instead.
     pub fn open(path: &Path, holder: &Holder) -> Result<Self, StateError> {
+        let (path, root, lock, folder) = Self::take(path, holder)?;
+        let journals = Journals::open(Box::new(folder))?;
+        Ok(Self { path, root, lock, journals })
+    }
+
+    /// Opens a folder that is damaged as a whole, by setting all of its journals aside; see [`Journals::open_anew`].
+    ///
+    /// # Errors
+    /// As [`StateRoot::open`], but for the damage; and if a later castle wrote one of the files.
+    pub fn open_anew(path: &Path, holder: &Holder) -> Result<(Self, Vec<SetAside>), StateError> {
+        let (path, root, lock, folder) = Self::take(path, holder)?;
+        let (journals, aside) = Journals::open_anew(Box::new(folder))?;
+        Ok((Self { path, root, lock, journals }, aside))
+    }
+
+    /// Makes the folder if there is none, and locks it.
+    fn take(path: &Path, holder: &Holder) -> Result<Taken, StateError> {
         let (path, leaf) = locate(path)?;
         if let Some(repository) = place::repository_around(&path) {
             return Err(StateError::InsideGit { path, repository });
@@ -74,8 +105,7 @@ impl StateRoot {
         let ours = root.try_clone().map_err(|error| access("keep open", error))?;
         let folder = Folder::new(path.clone(), root, Some(layers));
         folder.sweep().map_err(|error| access("tidy", error))?;
-        let journals = Journals::open(Box::new(folder))?;
-        Ok(Self { path, root: ours, lock, journals })
+        Ok((path, ours, lock, folder))
     }
 
     /// Reads the folder without holding it, also while another process writes; none if there is no folder.
@@ -98,10 +128,27 @@ impl StateRoot {
         let Some(root) = open(&path)? else { return Ok(None) };
         let holder = read_holder(&root, &path)?.filter(is_there);
         let layers = open(&path.join(LAYERS_FOLDER))?;
-        let mut folder = Folder::new(path, root, layers);
-        let (records, problems, notices) = Reading::new(&mut folder)?.fold();
+        let again = root.try_clone().map_err(|source| StateError::Access {
+            doing: "open",
+            path: path.clone(),
+            source,
+        })?;
+        let mut folder = Folder::new(path.clone(), root, layers);
+        let mut reading = match Reading::new(&mut folder) {
+            Ok(reading) => reading,
+            Err(damage @ StateError::Corrupt(_)) => return Ok(Some(Peek::damaged(damage, holder))),
+            Err(error) => return Err(error),
+        };
+        // With nobody at work, neither when we began to read nor now, the files must fit each other.
+        if holder.is_none()
+            && read_holder(&again, &path)?.as_ref().is_none_or(|holder| !is_there(holder))
+            && let Err(damage) = reading.check_at_rest()
+        {
+            return Ok(Some(Peek::damaged(damage, None)));
+        }
+        let (records, problems, notices) = reading.fold();
         let rebirth = rebirth::read(&mut folder).ok().and_then(|(known, _)| known);
-        Ok(Some(Peek { records, problems, notices, holder, rebirth }))
+        Ok(Some(Peek { records, problems, damage: None, notices, holder, rebirth }))
     }
 
     /// Who holds the folder now, and nothing more: cheap enough to be asked again and again.

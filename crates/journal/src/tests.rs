@@ -1,5 +1,6 @@
 //! Tests of the room as a whole: what is recorded is read back, and damage is never read over.
 
+mod aside;
 mod damage;
 mod every_byte;
 mod every_call;

@@ -3,6 +3,7 @@
 //! Each module has `declare` (pure: what steps there are, with their needs) and `build` (the same steps with
 //! the code behind them). All of a castle's steps together: [`declare`] and [`build`].
 
+pub mod audit;
 pub mod engine;
 pub mod extra;
 pub mod gitops;

@@ -5,6 +5,7 @@
 //! must never read a file, a clock, the environment or the network.
 
 pub mod address;
+pub mod audit;
 pub mod deadline;
 pub mod digest;
 pub mod event;
@@ -22,6 +23,7 @@ pub mod time;
 pub mod verdict;
 
 pub use address::{AddressRange, Subnet};
+pub use audit::Audit;
 pub use digest::DigestKey;
 pub use event::{Event, EventKind};
 pub use failure::{Class, Failure, Finding};

@@ -45,7 +45,7 @@ impl Verb {
     #[must_use]
     pub fn word_for(self, wording: Option<Wording>) -> &'static str {
         match (self, wording) {
-            (Self::Create, Some(Wording::Prove)) => "prove",
+            (Self::Create | Self::Update, Some(Wording::Prove)) => "prove",
             (Self::Create | Self::Update, Some(Wording::Observe)) => "observe",
             (Self::Remove, Some(Wording::Reset)) => "reset",
             (Self::Replace, Some(Wording::Set)) => "prune",
@@ -104,6 +104,19 @@ impl PlannedStep {
     pub fn word(&self) -> &'static str {
         self.verb.word_for(self.decl.wording)
     }
+}
+
+/// One thing that is not as castle left it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drift {
+    /// The step that looks after it.
+    pub step: StepId,
+    /// Who owns it: `castle`, `Flux`, or who else says so.
+    pub owner: String,
+    /// In what it differs: from what, to what.
+    pub what: String,
+    /// What `up` does about it.
+    pub then: String,
 }
 
 /// Everything a run will do.

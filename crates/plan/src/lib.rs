@@ -3,10 +3,12 @@
 //! Start at [`up`] and [`down`]; [`order`] is where cycles and unknown needs are found. Must never touch the
 //! world: what it knows of it comes as a [`Survey`].
 
+mod drift;
 mod make;
 pub mod order;
 pub mod survey;
 
+pub use drift::drift;
 pub use make::{down, up};
 pub use order::{OrderError, order};
 pub use survey::{Look, Survey};

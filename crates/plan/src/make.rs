@@ -8,6 +8,7 @@ use castle_model::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::drift::GONE;
 use crate::order::{OrderError, order};
 use crate::survey::{Look, Survey};
 
@@ -80,6 +81,7 @@ fn verb_up(decl: &StepDecl, look: Option<&Look>, known: &BTreeSet<StepId>) -> (V
         Some(Look::Seen(seen)) => seen,
     };
     match seen {
+        Observed::Absent if known.contains(&decl.id) => (Verb::Create, GONE.to_owned(), false),
         Observed::Absent => (Verb::Create, "not there".to_owned(), false),
         // What makes nothing cannot be taken charge of either.
         Observed::Right { evidence }

@@ -13,6 +13,7 @@
 //!                                                                                                             └─▶ keys
 //! ```
 
+pub mod audit;
 pub mod cluster;
 pub mod escrow;
 pub mod handed;

@@ -10,6 +10,7 @@ use castle_kubernetes::{Object, ObjectId, Place};
 use castle_model::spec::NodeSpec;
 use castle_model::{Failure, Observed, Spec, StepDecl, Verdict};
 use castle_wire::World;
+use serde_json::Value;
 
 use crate::cluster::{Closer, Cluster, Objects, few, observed};
 use crate::ids;
@@ -62,6 +63,13 @@ impl Nodes {
 impl Step for Nodes {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let there = self.cluster.look(cx, &Self::places()).await?;
+        for node in cordoned(&self.cluster.spec.nodes, &there) {
+            let what = format!("{node} is cordoned");
+            let note = format!(
+                "{what}: nothing new is put there, which whoever did it wants; kubectl uncordon {node} ends it"
+            );
+            cx.left_so("others", what, note);
+        }
         Ok(observed(settle(&self.cluster.spec.nodes, self.cluster.spec.machine.coredns, &there)))
     }
 
@@ -81,9 +89,34 @@ impl Step for Nodes {
             },
         };
         let what = "every node to be Ready";
-        let settled = self.cluster.settled_by(cx, what, Self::places(), judge, Some(closer));
-        settled.await.map_err(|failure| patience.explained(failure))
+        let settled = self.cluster.settled_by(cx, what, Self::places(), judge, Some(closer)).await;
+        let failure = match settled {
+            Ok(proof) => return Ok(proof),
+            Err(failure) => patience.explained(failure),
+        };
+        let there = self.cluster.look(cx, &Self::places()).await.unwrap_or_default();
+        let gone = |node: &&NodeSpec| {
+            !there.contains_key(&ObjectId::cluster("v1", "Node", node.name.as_str()))
+        };
+        let Some(gone) = spec.nodes.iter().find(gone).filter(|_| !there.is_empty()) else {
+            return Err(failure);
+        };
+        // Whoever deletes a Node of a machine that runs: its kubelet has joined before, and does so only when it starts.
+        Err(failure.hint(format!(
+            "if {0} ran before, somebody has deleted its Node, and its kubelet joins again only when it starts: restart it (talosctl -n {1} \
+             service kubelet restart), then run the same command again",
+            gone.name, gone.address
+        )))
     }
+}
+
+/// The declared nodes that somebody has taken out of scheduling.
+fn cordoned<'a>(nodes: &'a [NodeSpec], objects: &Objects) -> Vec<&'a str> {
+    let out = |node: &&NodeSpec| {
+        let there = objects.get(&ObjectId::cluster("v1", "Node", node.name.as_str()));
+        there.is_some_and(|object| object.at("/spec/unschedulable") == Some(&Value::Bool(true)))
+    };
+    nodes.iter().filter(out).map(|node| node.name.as_str()).collect()
 }
 
 /// Judges the declared nodes, what runs on each of them, and the name server where Talos keeps one.
@@ -186,7 +219,7 @@ fn address(node: &Object) -> Option<Ipv4Addr> {
 mod tests {
     use castle_model::spec::Role;
     use castle_model::spec::{Body, StandingSpec};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -8,20 +8,25 @@
 use std::sync::{Arc, OnceLock};
 
 use castle_engine::{Context, Graph};
-use castle_model::spec::TokenSpec;
+use castle_model::spec::{ProxmoxSpec, TokenSpec};
 use castle_model::{Failure, NodeName, StepDecl, StepId};
 use castle_proxmox::{Proxmox, Token};
 use castle_wire::World;
 
 use self::wanted::Wanted;
-use crate::handed::SECRETS;
+use crate::handed::{SECRETS, SecretValues};
 use crate::ids::{secrets_escrow, secrets_read};
 
+pub(crate) mod audit;
+mod census;
+mod disks;
 pub mod image;
 pub mod inventory;
 pub mod mark;
 pub mod preflight;
 pub mod privileges;
+pub mod recognise;
+mod removal;
 mod shape;
 mod strays;
 mod task;
@@ -29,6 +34,7 @@ mod task;
 mod tests;
 pub mod vm;
 pub mod wanted;
+pub mod wipe;
 
 /// How many VMs are made at a time on one storage: imports are bound by its writes, and more only slow each other.
 const IMPORTS_AT_ONCE: usize = 3;
@@ -136,14 +142,22 @@ impl Site {
         if let Some(client) = self.client.get() {
             return Ok(client.clone());
         }
-        let platform = &self.spec.platform;
         let secrets = cx.outputs().get(&SECRETS)?;
-        let token = match &platform.token {
-            TokenSpec::Parts { id, secret } => Token::of(secrets.get(id)?, secrets.get(secret)?),
-            TokenSpec::Whole(token) => Token::whole(secrets.get(token)?),
-        };
-        let client = Proxmox::new(&self.world, &platform.endpoint, &platform.trust, &token)
-            .map_err(|error| error.failure(format!("speak to Proxmox at {}", platform.endpoint)))?;
+        let client = enter(&self.world, &self.spec.platform, &secrets)?;
         Ok(self.client.get_or_init(|| client).clone())
     }
+}
+
+/// A client of the castle's Proxmox.
+pub(crate) fn enter(
+    world: &World,
+    platform: &ProxmoxSpec,
+    secrets: &SecretValues,
+) -> Result<Proxmox, Failure> {
+    let token = match &platform.token {
+        TokenSpec::Parts { id, secret } => Token::of(secrets.get(id)?, secrets.get(secret)?),
+        TokenSpec::Whole(token) => Token::whole(secrets.get(token)?),
+    };
+    Proxmox::new(world, &platform.endpoint, &platform.trust, &token)
+        .map_err(|error| error.failure(format!("speak to Proxmox at {}", platform.endpoint)))
 }

@@ -5,8 +5,9 @@ use castle_model::planted::{Bug, plant};
 use crate::castle::Command::{Down, Up};
 use crate::check::Violation;
 use crate::point::Moment;
+use crate::seeds::{Almanac, live};
 use crate::setting::Shape;
-use crate::trial::Part::{Happens, Runs as Run};
+use crate::trial::Part::{Forgets, Happens, Runs as Run};
 use crate::trial::{Runs, Trial};
 
 /// A planted bug and the trial that is known to find it.
@@ -28,10 +29,10 @@ static RISE: Trial =
 static WHOLE: Trial =
     Trial { name: "a large castle rises", shape: Shape::WHOLE, parts: &[Run(Runs::quiet(Up))] };
 
-static TWICE: Trial = Trial {
-    name: "a castle rises, and up is run again",
+static FORGOTTEN: Trial = Trial {
+    name: "a castle rises, its state is lost, and up is run again",
     shape: Shape::SMALL,
-    parts: &[Run(Runs::quiet(Up)), Run(Runs::quiet(Up))],
+    parts: &[Run(Runs::quiet(Up)), Forgets, Run(Runs::quiet(Up))],
 };
 
 static RAZED: Trial = Trial {
@@ -63,14 +64,14 @@ static UNSEEN: Trial = Trial {
     shape: Shape::SMALL,
     parts: &[
         Run(Runs::quiet(Up)),
-        Run(Runs::among(Up, &["proxmox: answers 500 on GET /qemu/431/config for 0:40"])),
+        Run(Runs::among(Up, &["proxmox: answers 500 on GET /qemu/431/config the 2nd twice"])),
     ],
 };
 
 static MAKING: Trial = Trial {
     name: "up is killed while a VM is being made",
     shape: Shape::SMALL,
-    parts: &[Run(Runs::killed(Up, Moment::AfterReply, "/status")), Run(Runs::quiet(Up))],
+    parts: &[Run(Runs::killed(Up, Moment::AfterReply, "qmcreate")), Run(Runs::quiet(Up))],
 };
 
 static FAILING: Trial = Trial {
@@ -140,7 +141,7 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
         &RISE,
         "an intent is durable before the act",
     ),
-    (Bug::GateSkipped, "A step is done without its proof", &RISE, "what is proven is true"),
+    (Bug::GateSkipped, "A step is done without its proof", &RISE, "it converges"),
     (
         Bug::RetryOfAnything,
         "What can never succeed is tried again",
@@ -149,7 +150,7 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
     ),
     (Bug::WaitIgnored, "Who asks for a pause is asked again at once", &LIMITED, "a pause is kept"),
     (Bug::DeadlineIgnored, "A wait goes on long after its deadline", &HANGING, "every wait ends"),
-    (Bug::RightActedOn, "A step that is right is done once more", &TWICE, "no step acts again"),
+    (Bug::RightActedOn, "A step that is right is done once more", &FORGOTTEN, "it converges"),
     (
         Bug::UnknownActedOn,
         "What could not be looked at is taken for absent, and made",
@@ -221,7 +222,7 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
         Bug::SecondDownload,
         "What is under way is made a second time instead of being looked for",
         &FETCHING,
-        "it converges",
+        "no second object",
     ),
     (
         Bug::BootstrapMoved,
@@ -249,4 +250,11 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
 pub fn play(planted: &Planted) -> Vec<Violation> {
     let _bug = plant(planted.bug);
     planted.trial.play()
+}
+
+/// The first of so many seeds that breaks a law while a bug is planted, and the law.
+#[must_use]
+pub fn first_seed(bug: Bug, almanac: &Almanac, seeds: u64) -> Option<(u64, &'static str)> {
+    let _bug = plant(bug);
+    (1..=seeds).find_map(|seed| Some((seed, live(seed, almanac).violations.first()?.law)))
 }

@@ -9,6 +9,7 @@ mod witness;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use castle_journal::MemoryDisk;
 use castle_rehearsal::fault::{Names, Rule};
 use castle_rehearsal::trouble::Trouble;
 use castle_rehearsal::world::Input;
@@ -39,6 +40,8 @@ pub struct Trial {
 pub enum Part {
     /// Somebody changes the world while nobody runs; as rules of the fault language.
     Happens(&'static [&'static str]),
+    /// Somebody deletes the state folder.
+    Forgets,
     /// A process of castle.
     Runs(Runs),
 }
@@ -50,7 +53,7 @@ pub struct Runs {
     pub command: Command,
     /// What goes wrong meanwhile; as rules of the fault language.
     pub rules: &'static [&'static str],
-    /// Where it is killed: at the first such moment of a call or a write whose name ends so.
+    /// Where it is killed: at the first such moment of a call or a write whose name holds this.
     pub killed: Option<(Moment, &'static str)>,
     /// Guests by number that it must not touch.
     pub spares: &'static [u32],
@@ -97,6 +100,7 @@ impl Trial {
                         happen(&mut stand, trouble);
                     }
                 }
+                Part::Forgets => stand.disk = MemoryDisk::new(),
                 Part::Runs(runs) => {
                     let (after, broken) = runs.play(&setting, &names, stand);
                     stand = after;
@@ -104,6 +108,7 @@ impl Trial {
                 }
             }
         }
+        found.extend(told::no_second(&stand.datacenter));
         found.extend(check::foreign(&setting, &foreign, &stand.datacenter));
         found
     }
@@ -147,7 +152,8 @@ impl Runs {
             found.push(Violation::new("it converges", ran.verdict()));
         }
         if let Ok(known) = before.records() {
-            found.extend(check::again(&known, self.command, &ran.events));
+            let alive = !check::incarnations(&before.datacenter).is_empty();
+            found.extend(check::again(&known, alive, self.command, &ran.events));
         }
         if let Ok((plan, _)) = &ran.ended {
             found.extend(told::order(plan, &ran.events));
@@ -181,7 +187,7 @@ impl Seen {
 
     fn kills(&self, point: &Point) -> bool {
         let here =
-            |(moment, call): &(Moment, &str)| point.moment == *moment && point.what.ends_with(call);
+            |(moment, call): &(Moment, &str)| point.moment == *moment && point.what.contains(call);
         self.taken.is_none() && self.killed.as_ref().is_some_and(here)
     }
 }

@@ -269,9 +269,19 @@ impl Proxmox {
         self.guests.insert(vmid, guest);
     }
 
-    /// Puts a container there that somebody else made.
+    /// Puts a container there that somebody else made, with its root.
     pub fn add_foreign_container(&mut self, vmid: u32, name: &str, running: bool) {
-        let mut guest = Guest::new(Parameters::from([("name".to_owned(), name.to_owned())]));
+        let storage = self.storages.iter().find(|(_, storage)| storage.content.contains("rootdir"));
+        let mut config = Parameters::from([("name".to_owned(), name.to_owned())]);
+        if let Some(storage) = storage.map(|(name, _)| name.clone()) {
+            let volid = self.volid(&storage, Some(vmid), &format!("vm-{vmid}-disk-0"), "raw");
+            self.made += 1;
+            let mut root = Volume::disk(&storage, vmid, "raw", 4 << 30);
+            (root.serial, root.content) = (self.made, "rootdir".to_owned());
+            self.volumes.insert(volid.clone(), root);
+            config.insert("rootfs".to_owned(), format!("{volid},size=4G"));
+        }
+        let mut guest = Guest::new(config);
         guest.container = true;
         guest.running = running.then_some(0);
         self.guests.insert(vmid, guest);

@@ -134,6 +134,7 @@ fn run_row(run: &PastRun) -> Vec<String> {
         (RunOutcome::Done, 4) => "something left",
         (RunOutcome::Done, _) => "done",
         (RunOutcome::Failed, _) => "failed",
+        (RunOutcome::Interrupted, 137) => "killed",
         (RunOutcome::Interrupted, _) => "interrupted",
     };
     vec![
@@ -174,7 +175,8 @@ fn of_kind(last: &PastRun, layers: &[LayerName], runs: &[PastRun], style: Style)
     rows.push(row("all", &|run| Some(run.took_ms)));
     text.push_str(&spread(&rows, Some(&|row: &Row| length(row.judged))));
     for told in rows.iter().filter_map(|row| row.told(&format!(" in {}", last.run))) {
-        text.push_str(&format!("{}\n", style.hang("regression: ", &told, Some(Tone::Wait))));
+        text.push_str(&style.hang("regression: ", &told, Some(Tone::Wait)));
+        text.push('\n');
     }
     text
 }
@@ -247,7 +249,8 @@ pub fn cycles(reborn: &Reborn<'_>, style: Style) -> String {
     rows.push(row("down and up", whole, Vec::new()));
     let mut text = spread(&rows, None);
     for told in rows.iter().filter_map(|row| row.told("")) {
-        text.push_str(&format!("{}\n", style.hang("regression: ", &told, Some(Tone::Wait))));
+        text.push_str(&style.hang("regression: ", &told, Some(Tone::Wait)));
+        text.push('\n');
     }
     text
 }

@@ -4,6 +4,7 @@
 //! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`], [`history`], [`secrets`] and [`graph`]
 //! the answers of the commands of those names. Text from other systems is cleaned in [`Style`] before it is shown.
 
+pub mod audit;
 pub mod graph;
 pub mod history;
 pub mod live;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use castle_model::plan::Direction;
+use castle_model::plan::{Direction, Drift};
 use castle_model::spec::BUILT_IN_LAYERS;
 use castle_model::step::Wording;
-use castle_model::{LayerName, Plan, PlannedStep, Verb};
+use castle_model::{LayerName, Plan, PlannedStep, StepId, Verb};
 
 use crate::style::{Style, Tone, count};
 
@@ -45,12 +45,37 @@ pub fn text(plan: &Plan, style: Style) -> String {
     text
 }
 
-/// The plan as one JSON object.
+/// What is not as castle left it: whose it is, in what it differs, and what `up` does; nothing if all is as it was.
+#[must_use]
+pub fn drift(found: &[Drift], style: Style) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    let things = match found.len() {
+        1 => "1 thing is not as castle left it".to_owned(),
+        number => format!("{number} things are not as castle left them"),
+    };
+    let head = format!("drift: {things}; whose, what, and what `up` does");
+    let mut text = format!("\n{}\n", style.hang("", &head, Some(Tone::Title)));
+    let owners = found.iter().map(|drift| drift.owner.chars().count()).max().unwrap_or(0);
+    let steps = found.iter().map(|drift| short(&drift.step).chars().count()).max().unwrap_or(0);
+    let steps = steps.min(24);
+    for Drift { step, owner, what, then } in found {
+        let prefix = format!("  {owner:<owners$}  {:<steps$}  ", short(step));
+        text.push_str(&style.hang(&prefix, &format!("{what}: {then}"), None));
+        text.push('\n');
+    }
+    text
+}
+
+/// The plan as one JSON object, with what is not as castle left it.
 ///
 /// # Errors
 /// Never for a plan that was made by castle; the signature is that of the serialiser.
-pub fn json(plan: &Plan) -> Result<String, serde_json::Error> {
-    serde_json::to_string(plan)
+pub fn json(plan: &Plan, drift: &[Drift]) -> Result<String, serde_json::Error> {
+    let mut value = serde_json::to_value(plan)?;
+    value["drift"] = serde_json::to_value(drift)?;
+    serde_json::to_string(&value)
 }
 
 /// The layers in the order of their first step; on the way up those built in come first, in the order of the house: a look
@@ -90,7 +115,12 @@ fn notes(step: &PlannedStep) -> impl Iterator<Item = &str> {
 
 /// The step's name without its layer, which stands above.
 fn kind(step: &PlannedStep) -> &str {
-    let id = step.decl.id.as_str();
+    short(&step.decl.id)
+}
+
+/// A step's name without its layer.
+fn short(id: &StepId) -> &str {
+    let id = id.as_str();
     id.split_once('/').map_or(id, |(_, rest)| rest)
 }
 
@@ -126,7 +156,7 @@ fn danger(plan: &Plan, style: Style) -> String {
     for step in steps {
         let how = match (step.verb, step.decl.wording) {
             (Verb::Replace, Some(Wording::Set)) => "changed, and what it no longer has is removed",
-            (Verb::Replace, _) => "made anew",
+            (Verb::Replace, _) => "destroyed and made anew: what is on it is lost",
             (_, Some(Wording::Reset)) => "reset: what this castle put on it is wiped",
             _ => "removed",
         };

@@ -80,6 +80,8 @@ pub struct Standing {
     pub rebirth: Option<String>,
     /// Layers whose journal is damaged, and how.
     pub damaged: BTreeMap<LayerName, String>,
+    /// What makes all of the journals unreadable, if anything does.
+    pub damage: Option<String>,
 }
 
 /// The castle as text, for a moment `now`.
@@ -108,6 +110,16 @@ pub fn text(standing: &Standing, decls: &[StepDecl], now: Moment, style: Style) 
         text.push_str(&style.hang(&format!("damaged: {layer}: "), why, Some(Tone::Bad)));
         text.push('\n');
     }
+    if let Some(why) = &standing.damage {
+        text.push('\n');
+        text.push_str(&style.hang("damaged: ", why, Some(Tone::Bad)));
+        text.push('\n');
+    }
+    if standing.damage.is_some() || !standing.damaged.is_empty() {
+        let cure = "`castle up` and `castle down` set it aside and read the world instead";
+        text.push_str(&style.hang("         ", cure, None));
+        text.push('\n');
+    }
     text
 }
 
@@ -115,6 +127,12 @@ fn headline(standing: &Standing, style: Style) -> String {
     let world = if standing.rehearsal { " (a rehearsal)" } else { "" };
     let life = match &standing.incarnation {
         Some(id) => format!("incarnation {id}"),
+        // The life is written down in the journal of the secrets.
+        None if standing.damage.is_some()
+            || standing.damaged.keys().any(|l| l.as_str() == "secrets") =>
+        {
+            "its life is not known here".to_owned()
+        }
         None => "not born".to_owned(),
     };
     let text = format!("castle {}{world}: {life}", standing.castle);

@@ -78,7 +78,7 @@ impl Watch<'_> {
             let holder = StateRoot::holder(&self.castle.state).map_err(problem)?;
             // Whoever ended meanwhile wrote its last words before: they are read after that was seen.
             self.catch_up(holder.as_ref())?;
-            let Some(holder) = holder else { return self.close() };
+            let Some(holder) = holder else { return Ok(self.close()) };
             self.tell_of(&holder, &mut told);
             self.pause().await;
         }
@@ -161,9 +161,9 @@ impl Watch<'_> {
     }
 
     /// Nobody is at work any more: tells how it ended.
-    fn close(&self) -> Result<Exit, Problem> {
+    fn close(&self) -> Exit {
         self.report();
-        let Some(shown) = &self.shown else { return Ok(nothing(self.castle)) };
+        let Some(shown) = &self.shown else { return nothing(self.castle) };
         let progress = shown.face.progress();
         let history = rebirth::history_of(self.castle);
         let past = history.runs.iter().rfind(|past| past.run == shown.run);
@@ -186,7 +186,7 @@ impl Watch<'_> {
                 "{way} ({run}) was ended before its end, the last word at {at}; `{command} {way}` goes on"
             ),
         });
-        Ok(self.reborn(run, &history).unwrap_or(exit))
+        self.reborn(run, &history).unwrap_or(exit)
     }
 
     /// If the run was the last of a rebirth: how that ended.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs};
-use castle_journal::{Records, StateRoot};
+use castle_journal::{Peek, Records, StateError, StateRoot};
 use castle_layers::secrets::source::Access;
-use castle_model::plan::Direction;
+use castle_model::plan::{Direction, Drift};
 use castle_model::{StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use castle_wire::World;
@@ -23,7 +23,7 @@ use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
 use crate::session::{known, make_plan};
 use crate::settings::Settings;
-use crate::state::state_problem;
+use crate::state::{damage_words, state_problem};
 
 /// Looks at the world and prints the plan. Changes nothing, and needs no lock.
 pub(crate) fn run(
@@ -68,8 +68,30 @@ async fn look(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
+    if let Some(peek) = &peek {
+        tell_damage(castle, peek)?;
+    }
     let records = peek.map(|p| p.records).unwrap_or_default();
     show(castle, &records, (world, heard), access, json, settings).await
+}
+
+/// Tells which journals can not be believed, and that this plan does without them, as `up` will.
+fn tell_damage(castle: &Castle, peek: &Peek) -> Result<(), Problem> {
+    if let Some(newer) = peek.problems.values().find(|e| !matches!(e, StateError::Corrupt(_))) {
+        return Err(state_problem(newer));
+    }
+    let up = format!(
+        "`{} up` sets it aside and reads the world instead, as this plan does",
+        castle.command
+    );
+    if let Some(damage) = &peek.damage {
+        output::say(&format!("note: the journals are damaged: {}; {up}", damage_words(damage)));
+    }
+    for (layer, error) in &peek.problems {
+        let why = damage_words(error);
+        output::say(&format!("note: the journal of the layer {layer} is damaged: {why}; {up}"));
+    }
+    Ok(())
 }
 
 /// Prints the plan of a castle of which this is known.
@@ -93,13 +115,24 @@ pub(crate) async fn show(
         Place::Real => real::patiently(surveyor.look(), heard, &outputs).await,
         Place::Rehearsal => surveyor.look().await,
     };
-    let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known(records))?;
+    let known = known(records);
+    let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known)?;
+    let left = outputs.left();
+    let mut drift = castle_plan::drift(&plan, &survey, &known);
+    drift.extend(left.iter().map(|left| Drift {
+        step: left.step.clone(),
+        owner: left.owner.clone(),
+        what: left.what.clone(),
+        then: "left so".to_owned(),
+    }));
     output::data(&if json {
-        castle_view::plan::json(&plan).unwrap_or_default()
+        castle_view::plan::json(&plan, &drift).unwrap_or_default()
     } else {
-        castle_view::plan::text(&plan, style(settings))
+        let text = castle_view::plan::text(&plan, style(settings));
+        text + &castle_view::plan::drift(&drift, style(settings))
     });
-    for text in outputs.take_notices() {
+    let told = |text: &String| left.iter().any(|left| left.note == *text);
+    for text in outputs.take_notices().iter().filter(|text| !told(text)) {
         output::say(&format!("note: {text}"));
     }
     Ok(unseen(&graph, &survey))

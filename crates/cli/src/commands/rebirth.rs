@@ -6,6 +6,7 @@ use castle_model::{PastRun, RunId};
 use castle_view::history::{Reborn, cycles};
 
 use crate::castle::{Castle, layers};
+use crate::commands::run::Act;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
@@ -33,7 +34,10 @@ pub(crate) async fn carry_on(
         };
         let ended = match session.run(direction, &consent, journals).await {
             Ok(ended) => ended,
-            Err(problem) => return Err(stumbled_on(session, problem, journals)?),
+            Err(problem) => {
+                stumbled_on(session, &problem, journals);
+                return Err(problem);
+            }
         };
         if let Some(exit) = note(session, direction, &ended, journals)? {
             return Ok(exit);
@@ -73,7 +77,7 @@ pub(crate) async fn make_way(
     output::talk(&format!(
         "notice: the open rebirth (cycle {cycle} of {cycles}) is given up: {stays}"
     ));
-    record(session, journals, RebirthRecord::Ended { end: RebirthEnd::GivenUp { by } })?;
+    record(session, journals, &RebirthRecord::Ended { end: RebirthEnd::GivenUp { by } })?;
     Ok(consent)
 }
 
@@ -87,8 +91,8 @@ pub(crate) fn after_up(
     if ended.exit != Exit::Done || !journals.open_rebirth().is_some_and(rising) {
         return Ok(());
     }
-    record(session, journals, RebirthRecord::Resumed)?;
-    record(session, journals, RebirthRecord::Risen { run: ended.run.clone() })?;
+    record(session, journals, &RebirthRecord::Resumed)?;
+    record(session, journals, &RebirthRecord::Risen { run: ended.run.clone() })?;
     let command = &session.castle.command;
     match journals.open_rebirth() {
         Some(rebirth) if rebirth.certify => output::talk(&format!(
@@ -96,7 +100,7 @@ pub(crate) fn after_up(
             rebirth.seen.len(),
             rebirth.cycles
         )),
-        _ => record(session, journals, RebirthRecord::Ended { end: RebirthEnd::Done })?,
+        _ => record(session, journals, &RebirthRecord::Ended { end: RebirthEnd::Done })?,
     }
     Ok(())
 }
@@ -134,8 +138,8 @@ async fn begin(
     if let Some(rebirth) = &open {
         refuse_other(session, certify, rebirth)?;
         catch_up(session, journals)?;
-    } else if let Some(cycles) = certify.filter(|cycles| *cycles > 1) {
-        tell(session, &format!("the castle goes and comes back {cycles} times"));
+    } else {
+        tell_cycles(session, Act::Rebirth(certify));
     }
     let razes = due(journals).is_none_or(|(direction, _)| direction == Direction::Down);
     let whole = open.as_ref().is_some_and(Rebirth::is_complete);
@@ -148,8 +152,15 @@ async fn begin(
     let after = journals.records().last_run.as_ref().map(|run| run.id.clone());
     let begun =
         RebirthRecord::Begun { cycles: certify.unwrap_or(1), certify: certify.is_some(), after };
-    record(session, journals, if open.is_some() { RebirthRecord::Resumed } else { begun })?;
+    record(session, journals, if open.is_some() { &RebirthRecord::Resumed } else { &begun })?;
     Ok(agreed)
+}
+
+/// Says, before anybody is asked, that it is more than once.
+pub(crate) fn tell_cycles(session: &Session<'_>, act: Act) {
+    if let Act::Rebirth(Some(cycles @ 2..)) = act {
+        tell(session, &format!("the castle goes and comes back {cycles} times"));
+    }
 }
 
 /// One that is open is finished before another is begun.
@@ -180,8 +191,8 @@ fn catch_up(session: &Session<'_>, journals: &mut Journals) -> Result<(), Proble
     output::talk(
         "notice: the end of the rebirth's journal was lost; the runs tell that the castle was on its way up",
     );
-    let run = last.map(|last| last.id).unwrap_or_else(|| RunId::new("lost"));
-    record(session, journals, RebirthRecord::Razed { run })
+    let run = last.map_or_else(|| RunId::new("lost"), |last| last.id);
+    record(session, journals, &RebirthRecord::Razed { run })
 }
 
 fn due(journals: &Journals) -> Option<(Direction, Rebirth)> {
@@ -218,7 +229,7 @@ fn note(
         }
     };
     if let Some(noted) = noted {
-        record(session, journals, noted)?;
+        record(session, journals, &noted)?;
     }
     if exit.is_some() {
         tell(session, &open_words(session, journals));
@@ -227,17 +238,12 @@ fn note(
 }
 
 /// A half that never came to a run's end. The journal may be what failed: then it is not asked to note that.
-fn stumbled_on(
-    session: &Session<'_>,
-    problem: Problem,
-    journals: &mut Journals,
-) -> Result<Problem, Problem> {
+fn stumbled_on(session: &Session<'_>, problem: &Problem, journals: &mut Journals) {
     let stumbled = RebirthRecord::Stumbled { exit: problem.exit as u8, why: problem.what.clone() };
     if problem.exit != Exit::Interrupted {
         journals.record_rebirth(session.now(), &stumbled).ok();
     }
     tell(session, &open_words(session, journals));
-    Ok(problem)
 }
 
 fn open_words(session: &Session<'_>, journals: &Journals) -> String {
@@ -255,7 +261,7 @@ fn conclude(session: &Session<'_>, journals: &mut Journals) -> Result<Exit, Prob
         (true, None) => RebirthEnd::Certified,
         (true, Some(why)) => RebirthEnd::NotCertified { why },
     };
-    record(session, journals, RebirthRecord::Ended { end })?;
+    record(session, journals, &RebirthRecord::Ended { end })?;
     let history = session.runs.and_then(|runs| runs.history().ok()).unwrap_or_default();
     let rebirth = journals.rebirth().ok().flatten();
     Ok(rebirth.map_or(Exit::Done, |rebirth| {
@@ -344,9 +350,9 @@ pub(crate) fn open_line(rebirth: &Rebirth, command: &str) -> Option<String> {
 fn record(
     session: &Session<'_>,
     journals: &mut Journals,
-    record: RebirthRecord,
+    record: &RebirthRecord,
 ) -> Result<(), Problem> {
-    journals.record_rebirth(session.now(), &record).map_err(|e| state_problem(&e))
+    journals.record_rebirth(session.now(), record).map_err(|e| state_problem(&e))
 }
 
 fn tell(session: &Session<'_>, text: &str) {

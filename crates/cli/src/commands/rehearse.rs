@@ -89,6 +89,12 @@ fn remove(folder: &Path, files: &[&str]) -> Result<(), Problem> {
             gone(std::fs::remove_file(&path), &path)?;
         }
     }
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        // A run journal that was damaged, and set aside.
+        if entry.file_name().to_string_lossy().starts_with("run.journal.damaged-") {
+            gone(std::fs::remove_file(entry.path()), &entry.path())?;
+        }
+    }
     if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
         output::talk(&format!("notice: {} holds other files too, so it stays", folder.display()));
         return Ok(());

@@ -8,7 +8,7 @@ use castle_model::plan::Direction;
 
 use crate::args::{Everywhere, Run};
 use crate::castle::{Castle, Place};
-use crate::commands::rebirth;
+use crate::commands::{layer, rebirth, wipe};
 use crate::detach;
 use crate::exit::{Exit, Problem};
 use crate::faults;
@@ -28,6 +28,10 @@ pub(crate) enum Act {
     Down,
     /// Down and up, so many times if a verdict is wanted.
     Rebirth(Option<u32>),
+    /// One layer alone goes.
+    Layer,
+    /// The emergency.
+    Wipe,
 }
 
 impl Act {
@@ -35,8 +39,9 @@ impl Act {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
-            Self::Down => "down",
+            Self::Down | Self::Layer => "down",
             Self::Rebirth(_) => "rebirth",
+            Self::Wipe => "wipe",
         }
     }
 
@@ -44,12 +49,12 @@ impl Act {
     pub(crate) fn first(self) -> Direction {
         match self {
             Self::Up => Direction::Up,
-            Self::Down | Self::Rebirth(_) => Direction::Down,
+            Self::Down | Self::Rebirth(_) | Self::Layer | Self::Wipe => Direction::Down,
         }
     }
 
     fn raises(self) -> bool {
-        self != Self::Down
+        matches!(self, Self::Up | Self::Rebirth(_))
     }
 }
 
@@ -98,12 +103,12 @@ fn for_real(
     if act.raises() {
         lock::judge(&castle, everywhere.json)?;
     }
-    let mut root = state::hold(&castle, settings, &act, args.wait)?;
+    let mut root = state::hold(&castle, settings, act, args.wait)?;
     let runs = root.runs().map_err(|e| state_problem(&e))?;
     let went = real::runtime()?.block_on(async {
         let (json, rehearsal, runs) = (everywhere.json, None, Some(&runs));
         let castle = &castle;
-        let session = Session { settings, castle, world, heard, access, rehearsal, json, runs };
+        let session = Session { settings, castle, world, access, rehearsal, json, heard, runs };
         perform(act, &session, args, &mut root).await
     })?;
     Ok((went, castle.command))
@@ -130,7 +135,7 @@ fn rehearsed(
         lock::judge(&rehearsal.castle, json)?;
     }
     // The state first: its checks (git, lock, damage) come before anything is written beside it.
-    let mut root = state::hold(&rehearsal.castle, settings, &act, args.wait)?;
+    let mut root = state::hold(&rehearsal.castle, settings, act, args.wait)?;
     let runs = root.runs().map_err(|e| state_problem(&e))?;
     let went = rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open(act.word(), args.wait)?;
@@ -189,18 +194,31 @@ async fn perform(
     root: &mut StateRoot,
 ) -> Result<Went, Problem> {
     let journals = root.journals_mut();
+    match act {
+        Act::Wipe | Act::Layer if args.detach => {
+            return Err(Problem::usage("this is not done by a process of its own")
+                .hint("leave --detach out"));
+        }
+        Act::Wipe => {
+            let agreed = (args.yes, args.force_foreign.as_slice());
+            return wipe::go(session, agreed, journals).await.map(Went::Through);
+        }
+        Act::Layer => return layer::go(session, args, journals).await.map(Went::Through),
+        Act::Up | Act::Down | Act::Rebirth(_) => {}
+    }
     let consent = match (&session.settings.launch.detached, args.yes) {
         (Some(detached), false) => detached.consent(),
         (_, yes) => Consent::of(yes),
     };
     if is_asking(args, session.settings) {
+        rebirth::tell_cycles(session, act);
         let open = journals.open_rebirth().filter(|_| matches!(act, Act::Rebirth(_)));
         let first = open.map_or(act.first(), |rebirth| rebirth.due().unwrap_or(Direction::Up));
         return session.agree(first, &consent, journals).await.map(Went::Agreed);
     }
     let direction = match act {
         Act::Up => Direction::Up,
-        Act::Down => Direction::Down,
+        Act::Down | Act::Layer | Act::Wipe => Direction::Down,
         Act::Rebirth(certify) => {
             return rebirth::carry_on(session, certify, &consent, journals)
                 .await

@@ -14,7 +14,7 @@ use crate::face::style;
 use crate::output;
 use crate::project::Which;
 use crate::settings::Settings;
-use crate::state::{state_problem, wall_clock};
+use crate::state::{damage_words, state_problem, wall_clock};
 
 /// Prints each layer and step as the journals know them.
 pub(crate) fn run(
@@ -70,9 +70,10 @@ fn standing(castle: &Castle, peek: &Peek, now: Moment) -> Standing {
             .iter()
             .filter_map(|(id, state)| Some((id.clone(), known(state)?)))
             .collect(),
+        damaged: peek.problems.iter().map(|(layer, e)| (layer.clone(), damage_words(e))).collect(),
+        damage: peek.damage.as_ref().map(damage_words),
         now: at_work.and_then(|_| going_on(castle, now)),
         rebirth: rebirth.and_then(|rebirth| open_line(rebirth, &castle.command)),
-        damaged: peek.problems.iter().map(|(layer, e)| (layer.clone(), e.to_string())).collect(),
     }
 }
 

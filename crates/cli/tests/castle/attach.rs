@@ -131,3 +131,20 @@ fn a_stopped_holder_keeps_the_castle_and_a_patient_one_gets_it() {
     assert_eq!(process.wait().unwrap().code(), Some(0));
     assert_eq!(patient.changes(), 0, "the first had finished");
 }
+
+#[test]
+fn of_many_operators_at_once_one_works_and_the_others_find_it_done() {
+    let castle = Context::new();
+    let start = || {
+        let mut command = castle.command(&["up", "--wait=10m"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes: Vec<Child> = (0..5).map(|_| start()).collect();
+    let said: Vec<Said> = processes
+        .into_iter()
+        .map(|process| Said::of(&process.wait_with_output().unwrap()).ends(0))
+        .collect();
+    let at_work = said.iter().filter(|said| said.changes() > 0).count();
+    assert_eq!(at_work, 1, "one raised it, the others changed nothing");
+    assert_eq!(castle.guests().len(), 5);
+}

@@ -40,7 +40,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("talos: unwritable", "platform/config/worker-01 transient", "still in maintenance mode"),
     ("talos: etcd removed", "transient", "192.168.1.213:6443: Connection refused"),
     ("network: stolen", "platform/preflight conflict", "192.168.1.214"),
-    ("kubernetes: empty secrets", "engine/store invalid", "without a value"),
+    ("kubernetes: empty secrets", "engine/proof invalid", "without a value"),
     ("flux: suspended", "gitops/source transient", "is suspended"),
     ("infisical: expired", "denied", "expired client secret"),
     ("infisical: revoked", "denied", "Invalid credentials"),

@@ -66,10 +66,10 @@ fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
     assert!(said.err.contains("`castle plan` shows"), "{}", said.err);
     let said = castle.run(&["plan"]).ends(0);
     assert!(said.out.contains("update   vm/worker-01"), "{}", said.out);
-    assert!(said.out.contains("memory is not 8192"), "{}", said.out);
+    assert!(said.out.contains("memory 4096 -> 8192"), "{}", said.out);
     castle.run(&["up", "--yes"]).ends(0);
     let said = castle.run(&["plan"]).ends(0);
-    assert!(!said.out.contains("memory is not 8192"), "{}", said.out);
+    assert!(!said.out.contains("memory 4096 -> 8192"), "{}", said.out);
     // A worker that somebody removed is made again; the others are left alone.
     castle.run(&["rehearse", "poke", "proxmox worker-02: destroyed"]).ends(0);
     assert_eq!(castle.guests().len(), 4);

@@ -72,6 +72,8 @@ fn killed_on_its_way_down_it_finishes_that_and_rises() {
     assert!(other.err.contains("another rebirth is open"), "{}", other.err);
     let on = castle.run(&["rebirth", "--yes", "--json"]).ends(0);
     assert_eq!(ways(&on), ["down", "up"]);
+    let history = castle.run(&["history"]).ends(0).out;
+    assert!(history.lines().any(|line| line.ends_with("killed")), "{history}");
     assert_eq!(castle.guests().len(), 5);
     assert!(!castle.run(&["status"]).ends(0).out.contains("rebirth"));
 }

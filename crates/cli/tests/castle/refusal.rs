@@ -56,19 +56,6 @@ fn a_second_process_is_told_who_holds_the_castle() {
 }
 
 #[test]
-fn a_damaged_journal_is_named_and_nothing_is_touched() {
-    let castle = Context::new();
-    castle.run(&["up"]).ends(0);
-    let path = castle.state().join("layers/platform.journal");
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[300] ^= 1;
-    std::fs::write(&path, &bytes).unwrap();
-    let said = castle.run(&["up"]).ends(3);
-    assert!(said.err.contains("platform.journal"), "{}", said.err);
-    assert_eq!(std::fs::read(&path).unwrap(), bytes);
-}
-
-#[test]
 fn wrong_words_are_usage() {
     let castle = Context::new();
     castle.run(&["upp"]).ends(2);

@@ -193,7 +193,8 @@ pub(crate) fn drift(wanted: &Object, there: &Object) -> Option<String> {
     let changed: Vec<&Path<'_>> =
         missing.iter().filter(|path| !stays(wanted, path, holder(path))).collect();
     let first = changed.first()?;
-    let fields: Vec<String> = changed.iter().map(ToString::to_string).collect();
+    let fields: Vec<String> =
+        changed.iter().map(|path| changed_words(path, wanted, there)).collect();
     Some(match holder(first) {
         Some(entry) => {
             let at = entry.text("time");
@@ -202,6 +203,31 @@ pub(crate) fn drift(wanted: &Object, there: &Object) -> Option<String> {
         }
         None => format!("somebody has removed {}", few(&fields)),
     })
+}
+
+/// A field, and from what to what it would be set: short values alone, and never those of a Secret.
+fn changed_words(path: &Path<'_>, wanted: &Object, there: &Object) -> String {
+    let value = |object: &Object| match path.at(object.value()) {
+        _ if object.kind() == "Secret" => None,
+        Some(Value::Array(entries)) => entries.iter().map(short).collect::<Option<Vec<_>>>(),
+        other => other.and_then(short).map(|text| vec![text]),
+    };
+    match (value(there), value(wanted)) {
+        (Some(from), Some(to)) if from != to => {
+            format!("{path} {} -> {}", from.join(","), to.join(","))
+        }
+        _ => path.to_string(),
+    }
+}
+
+/// A value that fits into a sentence.
+fn short(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    }
+    .filter(|text| text.len() <= 48)
 }
 
 /// An object without the fields that others hold and that are theirs to fill in.

@@ -57,6 +57,14 @@ impl Path<'_> {
         }
     }
 
+    /// What is there in an object, where the way leads over fields alone: entries of lists may have moved.
+    pub(crate) fn at<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(object, |at, step| match step {
+            Step::Field(name) => at.get(*name),
+            Step::Entry { .. } => None,
+        })
+    }
+
     /// Takes what is there out of an object of the same shape.
     pub(crate) fn remove_from(&self, object: &mut Value) {
         let Some((last, way)) = self.0.split_last() else { return };

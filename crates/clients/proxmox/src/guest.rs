@@ -90,6 +90,21 @@ impl Config {
         tags(self.get("tags").unwrap_or_default())
     }
 
+    /// The volumes that it names, each with its key: disks, mount points and what was detached (`unused0`), but no media.
+    #[must_use]
+    pub fn volumes(&self) -> BTreeMap<&str, &str> {
+        let named = self.0.iter().filter(|(key, _)| holds_volume(key));
+        named
+            .filter_map(|(key, text)| {
+                let volume = text.split(',').next()?;
+                let volume = volume.strip_prefix("volume=").unwrap_or(volume);
+                let volume = volume.strip_prefix("file=").unwrap_or(volume);
+                let held = volume.contains(':') && !volume.contains(":iso/");
+                held.then_some((key.as_str(), volume))
+            })
+            .collect()
+    }
+
     /// The lock, while a task works on the VM.
     #[must_use]
     pub fn lock(&self) -> Option<&str> {
@@ -113,6 +128,13 @@ impl Config {
     }
 }
 
+/// Whether a setting of a VM or a container holds a volume.
+fn holds_volume(key: &str) -> bool {
+    let stem = key.trim_end_matches(|c: char| c.is_ascii_digit());
+    let numbered = ["ide", "sata", "scsi", "virtio", "efidisk", "tpmstate", "unused", "mp"];
+    (stem != key && numbered.contains(&stem)) || matches!(key, "rootfs" | "vmstate")
+}
+
 /// One value of a property string such as `uuid=…,manufacturer=…`.
 fn property<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.split(',').find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
@@ -129,6 +151,20 @@ pub struct VmStatus {
     /// Seconds since its start.
     #[serde(default, deserialize_with = "lenient::number")]
     pub uptime: u64,
+    /// The memory that it runs with, in bytes; 0 if it is not said.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub maxmem: u64,
+    /// The processors that it runs with; 0 if it is not said.
+    #[serde(default, deserialize_with = "lenient::number")]
+    pub cpus: u64,
+}
+
+impl VmStatus {
+    /// Whether it is switched on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.status == "running"
+    }
 }
 
 impl Proxmox {
@@ -221,13 +257,58 @@ impl Proxmox {
     }
 
     /// Destroys a stopped VM with every disk in its configuration, and takes it out of jobs. Disks that only bear its
-    /// number stay: on some storage that we do not know of they may be somebody's.
+    /// number go too where that is asked for, on every storage: the caller knows that nobody else has them.
     ///
     /// # Errors
     /// If Proxmox refuses: it runs, is protected, or does not exist.
-    pub async fn delete_vm(&self, node: &str, vmid: VmId) -> Result<Upid, ProxmoxError> {
-        let query = [("purge", "1".to_owned()), ("destroy-unreferenced-disks", "0".to_owned())];
-        named("DELETE qemu", &self.delete(&vm(node, vmid), &query).await?)
+    pub async fn delete_vm(
+        &self,
+        node: &str,
+        vmid: VmId,
+        unreferenced: bool,
+    ) -> Result<Upid, ProxmoxError> {
+        named("DELETE qemu", &self.delete(&vm(node, vmid), &purging(unreferenced)).await?)
+    }
+
+    /// A container's configuration.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer or does not know the container ([`ProxmoxError::is_missing`]).
+    pub async fn container_config(&self, node: &str, vmid: VmId) -> Result<Config, ProxmoxError> {
+        let found: BTreeMap<String, Value> =
+            self.get(&format!("{}/config", container(node, vmid)), &[]).await?;
+        Ok(Config(found.into_iter().map(|(key, value)| (key, lenient::text(&value))).collect()))
+    }
+
+    /// How a container stands now.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer or does not know the container.
+    pub async fn container_status(&self, node: &str, vmid: VmId) -> Result<VmStatus, ProxmoxError> {
+        self.get(&format!("{}/status/current", container(node, vmid)), &[]).await
+    }
+
+    /// Switches a container off at once.
+    ///
+    /// # Errors
+    /// If Proxmox refuses; one that is off already fails in the task.
+    pub async fn stop_container(&self, node: &str, vmid: VmId) -> Result<Upid, ProxmoxError> {
+        let path = format!("{}/status/stop", container(node, vmid));
+        named("POST stop", &self.post(&path, &[]).await?)
+    }
+
+    /// Destroys a stopped container as [`Proxmox::delete_vm`] does a VM.
+    ///
+    /// # Errors
+    /// If Proxmox refuses: it runs, is protected, or does not exist.
+    pub async fn delete_container(
+        &self,
+        node: &str,
+        vmid: VmId,
+        unreferenced: bool,
+    ) -> Result<Upid, ProxmoxError> {
+        let path = container(node, vmid);
+        named("DELETE lxc", &self.delete(&path, &purging(unreferenced)).await?)
     }
 }
 
@@ -252,6 +333,15 @@ fn vm(node: &str, vmid: VmId) -> String {
     format!("/nodes/{}/qemu/{vmid}", segment(node))
 }
 
+fn container(node: &str, vmid: VmId) -> String {
+    format!("/nodes/{}/lxc/{vmid}", segment(node))
+}
+
+fn purging(unreferenced: bool) -> [(&'static str, String); 2] {
+    let unreferenced = u8::from(unreferenced).to_string();
+    [("purge", "1".to_owned()), ("destroy-unreferenced-disks", unreferenced)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +355,38 @@ mod tests {
         assert_eq!(guest.tags, tags("Zeta;alpha,beta alpha"));
         assert!(!guest.template);
         assert_eq!(guest.memory, 256 << 20);
+    }
+
+    #[test]
+    fn a_configuration_names_its_volumes_and_no_media() {
+        let config = Config(BTreeMap::from(
+            [
+                ("scsi0", "local-lvm:vm-421-disk-1,size=40G"),
+                ("scsi2", "local-lvm:vm-999-disk-0,size=8G"),
+                ("ide0", "local:iso/talos.iso,media=cdrom"),
+                ("ide1", "none,media=cdrom"),
+                ("ide2", "local-lvm:vm-421-cloudinit,media=cdrom"),
+                ("unused0", "local:421/vm-421-disk-2.qcow2"),
+                ("rootfs", "volume=local-lvm:vm-999-disk-1,size=4G"),
+                ("mp0", "local-lvm:vm-999-disk-2,mp=/data"),
+                ("mp1", "/srv,mp=/srv"),
+                ("scsihw", "virtio-scsi-pci"),
+                ("net0", "virtio=BC:24:11:00:00:01,bridge=vmbr0"),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned())),
+        ));
+        let named: Vec<&str> = config.volumes().into_values().collect();
+        assert_eq!(
+            named,
+            [
+                "local-lvm:vm-421-cloudinit",
+                "local-lvm:vm-999-disk-2",
+                "local-lvm:vm-999-disk-1",
+                "local-lvm:vm-421-disk-1",
+                "local-lvm:vm-999-disk-0",
+                "local:421/vm-421-disk-2.qcow2",
+            ]
+        );
     }
 
     #[test]

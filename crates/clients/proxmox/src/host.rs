@@ -75,6 +75,9 @@ pub struct Storage {
     /// Whether it can be used now.
     #[serde(default, deserialize_with = "lenient::flag")]
     pub active: bool,
+    /// Whether every node of the cluster sees the same content on it.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    pub shared: bool,
     /// Its size in bytes.
     #[serde(default, deserialize_with = "lenient::number")]
     pub total: u64,

@@ -14,7 +14,7 @@ mod lenient;
 pub mod task;
 
 pub use client::{Proxmox, ProxmoxError, Token};
-pub use guest::{Config, Guest, GuestKind};
+pub use guest::{Config, Guest, GuestKind, VmStatus};
 pub use host::{Bridge, HostStatus, NodeEntry, Storage};
 pub use image::{Download, Volume};
 pub use task::{TaskStatus, Upid};

@@ -62,7 +62,7 @@ const CASTLE_OF: Block = Block {
 
 const RUN: Block = Block {
     keyword: "run",
-    label: Label::OneOf(&["up", "down", "plan", "status"]),
+    label: Label::OneOf(&["up", "down", "plan", "status", "audit", "wipe"]),
     times: Times::Any,
     doc: "A command, and what is expected of it. Each is a new process that knows what the state tells it.",
     attributes: &[

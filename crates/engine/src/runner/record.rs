@@ -23,6 +23,7 @@ impl Turns<'_> {
                     self.append_life(Record::Incarnation { id: incarnation })?;
                     self.acknowledge.push(durable);
                 }
+                Message::Lives { incarnation } => self.lives(incarnation)?,
                 Message::Gone { incarnation } => self.gone(incarnation)?,
                 Message::Waiting { step, reason } => {
                     self.tell(EventKind::StepWaiting { step, reason });
@@ -200,6 +201,24 @@ impl Turns<'_> {
     fn append_life(&mut self, record: Record) -> Result<(), RunError> {
         let layer: LayerName = INCARNATION_LAYER.parse().expect("it is a label");
         self.append_to(&layer, record)
+    }
+
+    /// When all of a castle is gone its life is over, whatever became of the secrets that it was known by.
+    pub(super) fn end_life(&mut self) -> Result<(), RunError> {
+        let plan = self.given.plan;
+        let whole = plan.steps.iter().any(|step| step.decl.layer.as_str() == INCARNATION_LAYER);
+        let life = self.given.journals.records().incarnation.clone();
+        match life.filter(|_| whole && plan.direction == Direction::Down) {
+            Some(life) => self.gone(life),
+            None => Ok(()),
+        }
+    }
+
+    fn lives(&mut self, id: Incarnation) -> Result<(), RunError> {
+        if self.given.journals.records().incarnation.as_ref() != Some(&id) {
+            self.append_life(Record::Incarnation { id })?;
+        }
+        Ok(())
     }
 
     fn gone(&mut self, id: Incarnation) -> Result<(), RunError> {

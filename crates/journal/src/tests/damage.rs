@@ -156,7 +156,7 @@ fn a_damaged_layer_can_be_set_aside_and_begun_anew() {
     disk.put("layers/secrets.journal", b"nonsense\n".to_vec());
     let mut journals = reopened(&disk).unwrap();
     assert!(journals.set_aside(&layer("platform")).is_err(), "nothing is wrong with it");
-    let aside = journals.set_aside(&layer("secrets")).unwrap();
+    let aside = journals.set_aside(&layer("secrets")).unwrap().kept_as.unwrap();
     assert_eq!(aside, "layers/secrets.journal.damaged-1");
     assert_eq!(disk.content(&aside).unwrap(), b"nonsense\n");
     journals.start_run(Moment(3000), start("r2")).unwrap();

@@ -228,7 +228,7 @@ fn a_damaged_file_is_set_aside_with_its_content() {
     let file = path.join("layers/platform.journal");
     fs::write(&file, "nonsense\n").unwrap();
     let mut root = StateRoot::open(&path, &holder()).unwrap();
-    let aside = root.journals_mut().set_aside(&layer("platform")).unwrap();
+    let aside = root.journals_mut().set_aside(&layer("platform")).unwrap().kept_as.unwrap();
     assert!(!file.exists());
     assert_eq!(fs::read_to_string(path.join(aside)).unwrap(), "nonsense\n");
     root.journals_mut().start_run(Moment(9), start("r2")).unwrap();

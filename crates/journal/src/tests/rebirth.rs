@@ -102,7 +102,7 @@ fn every_flipped_bit_is_noticed_and_every_cut_leaves_a_beginning() {
         damaged[at / 8] ^= 1 << (at % 8);
         disk.put(FILE, damaged);
         let journals = open(&disk);
-        let read = journals.rebirth().map(|known| known.cloned());
+        let read = journals.rebirth().map(Option::<&Rebirth>::cloned);
         // The end of the last line alone may go: then it was never finished, and it counts as not written.
         let torn = at / 8 == whole.len() - 1;
         assert!(read.is_err() || (torn && read.unwrap() != known), "bit {at}");

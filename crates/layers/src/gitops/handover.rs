@@ -9,7 +9,7 @@ use castle_model::{Class, Failure, Observed, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, Objects};
 use serde_json::{Value, json};
 
-use super::note::{Note, drift, specification};
+use super::note::{Note, specification, tell_drift};
 use super::revision::{SOURCES, applied, short};
 use super::source::repository;
 use super::{KUSTOMIZE, NAMESPACE};
@@ -60,14 +60,7 @@ impl Step for Handover {
         if note.root != specification(&self.value()) {
             return Ok(Observed::wrong("the castle file has changed since the handover"));
         }
-        let changed = drift(&self.value(), &there);
-        if !changed.is_empty() {
-            cx.notice(format!(
-                "{} is no longer as castle applied it ({}): since the handover it is Flux' and yours, and is left so",
-                root(),
-                changed.join(", ")
-            ));
-        }
+        tell_drift(cx, &root(), &self.value(), &there);
         let at = there.text("/status/lastAppliedRevision").unwrap_or_default();
         let (then, now) = (short(&note.revision), short(at));
         Ok(Observed::right(format!("handed over at {then}; the root is at {now}")))

@@ -3,6 +3,7 @@
 //! From the handover on the root and its source belong to Flux and to whoever pushes: the note is how a later run tells
 //! a castle file that has changed (which is followed) from what others have changed (which is told, and left).
 
+use castle_engine::Context;
 use castle_kubernetes::mark::{CASTLE, INCARNATION};
 use castle_kubernetes::{Kubernetes, Mark, Object, ObjectId};
 use castle_model::Failure;
@@ -58,13 +59,34 @@ pub(super) fn specification(object: &Value) -> String {
     object["spec"].to_string()
 }
 
-/// The fields of a specification that are no longer as castle applied them.
+/// The fields of a specification that are no longer as castle applied them, from what to what.
 pub(super) fn drift(wanted: &Value, there: &Object) -> Vec<String> {
     let fields = wanted["spec"].as_object().into_iter().flatten();
     fields
-        .filter(|(key, value)| there.at(&format!("/spec/{key}")) != Some(value))
-        .map(|(key, _)| format!("spec.{key}"))
+        .filter_map(|(key, value)| {
+            let now = there.at(&format!("/spec/{key}"));
+            (now != Some(value)).then(|| match (value.as_str(), now) {
+                (Some(was), Some(Value::String(now))) => format!("spec.{key} {was} -> {now}"),
+                (Some(was), None) => format!("spec.{key} {was} -> nothing"),
+                _ => format!("spec.{key}"),
+            })
+        })
         .collect()
+}
+
+/// Tells that something of the handover is no longer as castle applied it: it is Flux' and its people's, and left so.
+pub(super) fn tell_drift(cx: &Context, id: &ObjectId, wanted: &Value, there: &Object) {
+    let mut changed = drift(wanted, there);
+    if there.at("/spec/suspend") == Some(&Value::Bool(true)) {
+        changed.push("suspended: nothing changes until it is resumed".to_owned());
+    }
+    if !changed.is_empty() {
+        let changed = changed.join(", ");
+        let note = format!(
+            "{id} is no longer as castle applied it ({changed}): since the handover it is Flux' and yours, and is left so"
+        );
+        cx.left_so("Flux", format!("{id}: {changed}"), note);
+    }
 }
 
 #[cfg(test)]
@@ -85,6 +107,6 @@ mod tests {
             json!({"interval": "10m", "path": "./a", "sourceRef": {"name": "x"}, "force": false});
         assert_eq!(drift(&wanted, &there(same)), [""; 0]);
         let other = json!({"interval": "1h", "path": "./a"});
-        assert_eq!(drift(&wanted, &there(other)), ["spec.interval", "spec.sourceRef"]);
+        assert_eq!(drift(&wanted, &there(other)), ["spec.interval 10m -> 1h", "spec.sourceRef"]);
     }
 }

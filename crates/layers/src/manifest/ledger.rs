@@ -119,7 +119,9 @@ impl Ledger {
             .await?;
             removed += going.len();
         }
-        if now != self.ids {
+        if now.is_empty() {
+            client.delete(&id(mark)).await?;
+        } else if now != self.ids {
             write(client, mark, &now).await?;
         }
         Ok(removed)

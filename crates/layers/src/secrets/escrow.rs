@@ -166,6 +166,9 @@ impl Step for Escrow {
             (Course::GoOn, Some(text), _) => {
                 let life = Life::from_escrow(castle, &text)?;
                 let proof = self.proof(&life);
+                // The journal that knew it may be lost: machines and escrow agree on it, which is the proof.
+                cx.lives(&life.incarnation);
+                cx.learn("incarnation", life.incarnation.to_string());
                 cx.outputs().put(&LIFE, life);
                 Ok(Observed::right(proof))
             }

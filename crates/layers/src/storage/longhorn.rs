@@ -87,6 +87,14 @@ impl Step for Longhorn {
         let checked = cx.outputs().get(&CHECKED)?;
         Ok(format!("{proof}; {checked}"))
     }
+
+    async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
+        self.release.leftover(cx).await
+    }
+
+    async fn undo(&self, cx: &Context) -> Result<(), Failure> {
+        self.release.undo(cx).await
+    }
 }
 
 /// What a machine lacks.

@@ -4,7 +4,6 @@
 //! that goes takes it along. What `castle.lock` pins is compared by Proxmox itself, when the file is fetched and when it
 //! is found; what it does not pin is proven by the end of the download and by the file's length.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,7 +15,8 @@ use castle_model::{Change, Class, Failure, Observed, Spec, Verb};
 use castle_proxmox::{Download, Upid};
 use castle_wire::World;
 
-use super::mark::{TAG, castle_tag};
+use super::census::{is_declared, neighbours};
+use super::mark::castle_tag;
 use super::wanted::Wanted;
 use super::{Site, task};
 
@@ -165,17 +165,20 @@ impl Image {
         Ok(format!("{} ({} MiB, {how})", volume(&self.0.spec)?, size >> 20))
     }
 
-    /// Whether machines of ours are there, and the names of other castles with guests on this cluster: they may want
-    /// the image, too.
-    async fn neighbours(&self, cx: &Context) -> Result<(bool, BTreeSet<String>), Failure> {
-        let own = castle_tag(&self.0.spec.name);
+    /// Whether machines that are made from it are there, and the names of other castles with guests on this cluster: they
+    /// may want the image, too. A copy of a machine of ours, at another number, is not ours.
+    async fn neighbours(&self, cx: &Context) -> Result<(bool, Vec<String>), Failure> {
+        let spec = &self.0.spec;
+        let own = castle_tag(&spec.name);
         let guests = self.0.client(cx)?.guests().await;
         let guests = guests.map_err(|error| error.failure("look who else uses the image"))?;
-        let ours = guests.iter().any(|guest| guest.tags.contains(&own));
-        let theirs = guests.iter().filter(|g| g.tags.contains(TAG) && !g.tags.contains(&own));
-        let names =
-            theirs.flat_map(|guest| &guest.tags).filter_map(|tag| tag.strip_prefix("castle-"));
-        Ok((ours, names.map(str::to_owned).collect()))
+        let mut ours = guests.iter().filter(|guest| guest.tags.contains(&own));
+        let standing = ours.any(|guest| is_declared(spec, guest.vmid));
+        Ok((standing, neighbours(spec, &guests)))
+    }
+
+    fn shared(volume: &str, names: &[String]) -> String {
+        format!("image {volume} stays: it is shared with other castles ({})", names.join(", "))
     }
 }
 
@@ -195,6 +198,7 @@ impl Step for Image {
         let Some(pin) = pinned(&self.0.spec)? else {
             let known = before.get(SIZE).and_then(|text| text.parse().ok());
             self.judge_size(size, known, "it had")?;
+            cx.learn(SIZE, size.to_string());
             return Ok(Observed::right(self.evidence(size)?));
         };
         self.judge_size(size, Some(pin.size), "castle.lock says")?;
@@ -281,12 +285,12 @@ impl Step for Image {
         if neighbours.is_empty() {
             return Ok(Some(found));
         }
-        let names = neighbours.into_iter().collect::<Vec<_>>().join(", ");
         // While machines of ours stand this is asked for the plan; who else is there then is decided when it comes to it.
         if ours {
+            let names = neighbours.join(", ");
             return Ok(Some(format!("{found}, unless it is still shared with {names}")));
         }
-        cx.notice(format!("{found} stays: it is shared with other castles ({names})"));
+        cx.notice(Self::shared(&volume, &neighbours));
         Ok(None)
     }
 
@@ -297,6 +301,11 @@ impl Step for Image {
         let what = format!("remove the image {volume}");
         self.settle(cx).await?;
         if self.size(cx).await?.is_none() {
+            return Ok(());
+        }
+        let (_, neighbours) = self.neighbours(cx).await?;
+        if !neighbours.is_empty() {
+            cx.notice(Self::shared(&volume, &neighbours));
             return Ok(());
         }
         let removal = client

@@ -11,7 +11,9 @@ use castle_proxmox::{Guest, GuestKind, Proxmox};
 use super::Site;
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::privileges::Held;
+use super::recognise::Unproven;
 use super::wanted::Wanted;
+use crate::handed::{KEPT, escrowed_incarnation};
 
 /// What was found.
 pub const INVENTORY: Key<Inventory> = Key::new("platform/inventory");
@@ -28,6 +30,8 @@ pub struct Inventory {
     /// VMs of this castle, proven, that somebody has moved to another node, in words. They are among the foreign, too:
     /// what castle does, it does on the declared node.
     pub elsewhere: BTreeMap<VmId, String>,
+    /// VMs at declared numbers on the declared node that bear no valid mark; they are among the foreign, too.
+    pub unproven: BTreeMap<VmId, Unproven>,
     /// The memory that all but the declared VMs on the declared Proxmox node may take while they run, in bytes.
     pub others_memory: u64,
     /// Whether the token sees the declared VMs alone.
@@ -85,18 +89,26 @@ impl Inventory {
 /// # Errors
 /// If Proxmox does not answer, or the token may not see VMs: an empty list proves nothing then.
 pub async fn look(client: &Proxmox, spec: &Wanted) -> Result<Inventory, Failure> {
+    let short_sighted = sight(client, spec).await?;
+    look_around(client, spec, Inventory { short_sighted, ..Inventory::default() }).await
+}
+
+/// Whether the token sees the declared VMs alone.
+///
+/// # Errors
+/// If it may not even see those: an empty list proves nothing then.
+pub(super) async fn sight(client: &Proxmox, spec: &Wanted) -> Result<bool, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
     let seen = client.privileges("/vms").await.map_err(|error| error.failure(&what))?;
-    let mut found = Inventory::default();
-    if seen.get("VM.Audit") != Some(&true) {
-        let held = Held::look(client, spec).await?;
-        if !held.is_short_sighted() {
-            let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
-            return Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)));
-        }
-        found.short_sighted = true;
+    if seen.get("VM.Audit") == Some(&true) {
+        return Ok(false);
     }
-    look_around(client, spec, found).await
+    let held = Held::look(client, spec).await?;
+    if held.is_short_sighted() {
+        return Ok(true);
+    }
+    let why = "the token has no VM.Audit on /vms, so Proxmox would hide guests from us";
+    Err(Failure::new(Class::Denied, what, why).findings(held.missing(spec)))
 }
 
 async fn look_around(
@@ -172,6 +184,7 @@ async fn sort(
             }
         }
         Owner::Somebody { why } => {
+            found.unproven.extend(Unproven::of(spec, guest, &config).map(|seen| (vmid, seen)));
             found.foreign.insert(vmid, format!("{described}: {why}"));
         }
     }
@@ -227,7 +240,10 @@ pub(super) struct LookAround(pub(super) Arc<Site>);
 impl Step for LookAround {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.0.client(cx)?;
-        let found = look(&client, &self.0.spec).await?;
+        let mut found = look(&client, &self.0.spec).await?;
+        let kept = cx.outputs().get(&KEPT).ok();
+        let kept = kept.and_then(|text| escrowed_incarnation(&self.0.spec.name, &text).ok());
+        found.recognise(&client, &self.0.spec, kept.as_ref()).await?;
         let known = found.incarnation()?.is_some() || cx.incarnation().is_some();
         if let Some(vmid) = found.unfinished.first().filter(|_| !known) {
             return Err(Failure::new(

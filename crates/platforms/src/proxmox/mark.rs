@@ -72,9 +72,24 @@ impl Mark {
     pub fn description(&self) -> String {
         format!(
             "Node {} of the castle {}. Made by castle, which proves its own VMs by the next line.\n\n\
-             {LINE} castle={} incarnation={} node={} vmid={}",
-            self.node, self.castle, self.castle, self.incarnation, self.node, self.vmid
+             {}",
+            self.node,
+            self.castle,
+            self.line()
         )
+    }
+
+    /// The line of the description that holds it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let Self { castle, incarnation, node, vmid } = self;
+        format!("{LINE} castle={castle} incarnation={incarnation} node={node} vmid={vmid}")
+    }
+
+    /// Whether a line of a description is one that holds a mark, whatever it says.
+    #[must_use]
+    pub fn is_line(line: &str) -> bool {
+        line.trim().starts_with(LINE)
     }
 
     /// The UUID that goes with it.

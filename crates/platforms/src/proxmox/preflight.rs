@@ -14,7 +14,7 @@ use super::image::volume;
 use super::inventory::INVENTORY;
 use super::privileges::{Held, Place};
 
-mod ghosts;
+pub(super) mod ghosts;
 mod judge;
 #[cfg(test)]
 mod tests;

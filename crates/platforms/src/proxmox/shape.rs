@@ -1,5 +1,7 @@
 //! What a VM looks like: the parameters it is made with, and in what an existing one differs from them.
 
+use std::collections::BTreeMap;
+
 use castle_proxmox::Config;
 
 use super::mark::Mark;
@@ -11,6 +13,9 @@ const AGENT: &str = "siderolabs/qemu-guest-agent";
 /// The processor that machines see: the host's own.
 const CPU: &str = "host";
 
+/// Settings that a running machine takes up only when it is switched off and on.
+const HARDWARE: [&str; 5] = ["cpu", "sockets", "cores", "memory", "balloon"];
+
 /// What machines boot from.
 const BOOT: &str = "order=scsi0";
 
@@ -19,6 +24,8 @@ const BOOT: &str = "order=scsi0";
 pub(super) struct Difference {
     /// Settings that can be changed in place.
     pub(super) settings: Vec<(&'static str, String)>,
+    /// What those settings, and disks that are too small, are now.
+    pub(super) was: BTreeMap<&'static str, String>,
     /// Whether the system disk is still to be grown.
     pub(super) grow: Option<u64>,
     /// Whether the disk for volumes is still to be grown.
@@ -35,13 +42,21 @@ impl Difference {
 
     /// What differs, in words.
     pub(super) fn words(&self) -> String {
-        let mut words: Vec<String> =
-            self.settings.iter().map(|(key, value)| format!("{key} is not {value}")).collect();
-        words.extend(self.grow.map(|gib| format!("the system disk is smaller than {gib} GiB")));
-        words
-            .extend(self.grow_data.map(|gib| format!("the second disk is smaller than {gib} GiB")));
+        let was = |key: &str| self.was.get(key).map_or("unset", String::as_str);
+        let setting = |(key, wanted): &(&str, String)| format!("{key} {} -> {wanted}", was(key));
+        let mut words: Vec<String> = self.settings.iter().map(setting).collect();
+        for (disk, key, wanted) in
+            [("system disk", "scsi0", self.grow), ("second disk", "scsi1", self.grow_data)]
+        {
+            words.extend(wanted.map(|gib| format!("{disk} {} -> {gib} GiB", was(key))));
+        }
         words.extend(self.fixed.iter().cloned());
         words.join(", ")
+    }
+
+    /// Whether something of it is in force only after the machine was switched off and on, if it runs.
+    pub(super) fn needs_power_cycle(&self) -> bool {
+        self.settings.iter().any(|(key, _)| HARDWARE.contains(key))
     }
 }
 
@@ -121,6 +136,11 @@ fn servers(spec: &Wanted) -> String {
     servers.join(" ")
 }
 
+/// A disk that was grown by hand, or a castle file that wants a smaller one: which of the two is for a person to say.
+fn too_large(disk: &str, gib: u64, wanted: u64) -> String {
+    format!("its {disk} disk has {gib} GiB, the castle file says {wanted}, and disks never shrink")
+}
+
 /// In what the VM differs.
 pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Difference {
     let mut found = Difference::default();
@@ -137,6 +157,10 @@ pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Diffe
     ];
     settings.extend(has_agent(spec).then(|| ("agent", "1".to_owned())));
     settings.retain(|(key, wanted)| !is_set(key, config.get(key).unwrap_or_default(), wanted));
+    let was = |key: &'static str| {
+        Some((key, config.get(key).filter(|text| !text.is_empty())?.to_owned()))
+    };
+    found.was = settings.iter().filter_map(|(key, _)| was(key)).collect();
     found.settings = settings;
     // What a machine is built like; Proxmox may write a version before or after the type that was asked for.
     for (key, wanted) in [("machine", "q35"), ("bios", "ovmf"), ("scsihw", "virtio-scsi-pci")] {
@@ -148,17 +172,23 @@ pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Diffe
     }
     match config.disk_gib("scsi0") {
         None => found.fixed.push("it has no system disk".to_owned()),
-        Some(gib) if gib < node.disk_gib => found.grow = Some(node.disk_gib),
+        Some(gib) if gib < node.disk_gib => {
+            found.grow = Some(node.disk_gib);
+            found.was.insert("scsi0", gib.to_string());
+        }
         Some(gib) if gib > node.disk_gib => {
-            found.fixed.push(format!("its system disk has {gib} GiB, and disks never shrink"));
+            found.fixed.push(too_large("system", gib, node.disk_gib));
         }
         Some(_) => {}
     }
     match (node.data_disk_gib, config.disk_gib("scsi1")) {
         (Some(_), None) => found.fixed.push("it has no disk for volumes".to_owned()),
-        (Some(wanted), Some(gib)) if gib < wanted => found.grow_data = Some(wanted),
+        (Some(wanted), Some(gib)) if gib < wanted => {
+            found.grow_data = Some(wanted);
+            found.was.insert("scsi1", gib.to_string());
+        }
         (Some(wanted), Some(gib)) if gib > wanted => {
-            found.fixed.push(format!("its second disk has {gib} GiB, and disks never shrink"));
+            found.fixed.push(too_large("second", gib, wanted));
         }
         _ => {}
     }

@@ -1,6 +1,5 @@
 //! The steps of this platform against the rehearsal, with everything that can go wrong in a Proxmox.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -23,11 +22,13 @@ use crate::escrow::{BUNDLE_KEY, ESCROW};
 use crate::handed::{LIFE, Life, SECRETS, SecretValues};
 use crate::ids;
 
+mod audit;
 mod faults;
 mod image;
 mod machines;
 mod privileges;
 mod trust;
+mod wipe;
 
 /// A castle of one control plane and one worker, its datacenter, its life and our state.
 struct Bench {
@@ -124,20 +125,23 @@ impl Bench {
         Proxmox::new(&self.host.world(), &platform.endpoint, &platform.trust, &token).unwrap()
     }
 
+    fn secrets(&self) -> SecretValues {
+        let (id, secret) = self.token();
+        let keys = self.spec.platform.secrets().map(|reference| reference.0.clone());
+        SecretValues(keys.zip([id, secret]).collect())
+    }
+
     fn wanted(&self) -> Wanted {
         Wanted::of(&self.spec).unwrap()
     }
 
     fn graph(&self) -> Graph {
-        let (id, secret) = self.token();
-        let keys: Vec<String> =
-            self.spec.platform.secrets().map(|reference| reference.0.clone()).collect();
-        let values = BTreeMap::from([(keys[0].clone(), id), (keys[1].clone(), secret)]);
+        let values = self.secrets();
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
             let drawer = Arc::<Drawer>::default();
             drawer.put(BUNDLE_KEY, self.life.to_escrow(&self.spec.name));
-            let given = Given(SecretValues(values.clone()), self.life.clone(), drawer);
+            let given = Given(values.clone(), self.life.clone(), drawer);
             let mut decl = StepDecl::new(step, "given", "read").always();
             if decl.id == ids::secrets_escrow() {
                 decl = decl.needs([super::preflight_id()]);
@@ -154,8 +158,12 @@ impl Bench {
     }
 
     async fn run(&mut self, direction: Direction) -> Run {
-        self.runs += 1;
         let graph = self.graph();
+        self.run_graph(direction, graph).await
+    }
+
+    async fn run_graph(&mut self, direction: Direction, graph: Graph) -> Run {
+        self.runs += 1;
         let mut journals = Journals::open(Box::new(self.disk.clone())).unwrap();
         let run = RunId::new(format!("r{}", self.runs));
         let clock = self.host.clock();

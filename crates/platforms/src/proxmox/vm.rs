@@ -5,16 +5,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::Role;
-use castle_model::{Change, Class, Failure, Observed, Verb, Verdict};
-use castle_proxmox::{Config, GuestKind, Proxmox};
+use castle_model::{Change, Class, Failure, Incarnation, Observed, Verb, Verdict};
+use castle_proxmox::{Config, GuestKind, Proxmox, VmStatus};
 use castle_talos::Presence;
+use futures::future::BoxFuture;
 
 use super::inventory::{abandoned, described};
 use super::mark::{Mark, Owner, castle_tag, owner};
+use super::recognise::restored;
+use super::removal::Removal;
 use super::shape::{Difference, difference, parameters};
 use super::wanted::VmNode;
 use super::{Site, image, task};
 use crate::handed::LIFE;
+
+mod in_force;
+mod lost;
 
 /// The step of one node.
 pub(super) struct Vm {
@@ -31,6 +37,8 @@ enum Seen {
     Abandoned(String),
     /// A VM of this castle.
     Ours(Mark, Config),
+    /// A VM of this castle by its number and UUID, whose mark somebody has damaged; how.
+    Unmarked(Mark, Config, String),
     /// It bears marks of this castle, but not all of them agree: somebody changed or copied it.
     Doubtful(String),
     Foreign(String),
@@ -50,7 +58,18 @@ impl Vm {
         move |error| error.failure(&what)
     }
 
-    async fn look(&self, client: &Proxmox) -> Result<Seen, Failure> {
+    /// The mark of this node in a life.
+    fn mark(&self, incarnation: &Incarnation) -> Mark {
+        Mark {
+            castle: self.site.spec.name.clone(),
+            incarnation: incarnation.clone(),
+            node: self.node.name.clone(),
+            vmid: self.node.vmid,
+        }
+    }
+
+    /// What stands there. Where the life is known, a VM of it is recognised without its mark.
+    async fn look(&self, client: &Proxmox, life: Option<&Incarnation>) -> Result<Seen, Failure> {
         let vmid = self.node.vmid;
         let config = match client.vm_config(self.host(), vmid).await {
             Ok(config) => config,
@@ -80,6 +99,10 @@ impl Vm {
                 Seen::Foreign(format!("node {} of castle {}", mark.node, mark.castle))
             }
             Owner::Somebody { why } => {
+                let own = life.map(|life| self.mark(life));
+                if let Some(mark) = own.filter(|mark| config.uuid() == Some(mark.uuid())) {
+                    return Ok(Seen::Unmarked(mark, config, why));
+                }
                 let tags: Vec<String> = config.tags().into_iter().collect();
                 let tagged = if tags.is_empty() { "no tags".into() } else { tags.join(", ") };
                 let name = config.get("name").unwrap_or("no name");
@@ -96,8 +119,10 @@ impl Vm {
     /// Looks until no task is at work on a VM without a mark.
     async fn look_settled(&self, cx: &Context, client: &Proxmox) -> Result<Seen, Failure> {
         task::settle(cx, client).await?;
+        let life = cx.outputs().get(&LIFE).ok().map(|life| life.incarnation.clone());
+        let life = life.as_ref();
         cx.wait(Pace::TASK, &format!("{} to be made", self.named()), || async {
-            Ok(match self.look(client).await? {
+            Ok(match self.look(client, life).await? {
                 Seen::InTheMaking => Verdict::waiting("a task is making it"),
                 seen => Verdict::Ready(seen),
             })
@@ -105,9 +130,13 @@ impl Vm {
         .await
     }
 
-    async fn running(&self, client: &Proxmox) -> Result<bool, Failure> {
+    async fn status(&self, client: &Proxmox) -> Result<VmStatus, Failure> {
         let status = client.vm_status(self.host(), self.node.vmid).await;
-        Ok(status.map_err(self.failed("look at"))?.status == "running")
+        status.map_err(self.failed("look at"))
+    }
+
+    async fn running(&self, client: &Proxmox) -> Result<bool, Failure> {
+        Ok(self.status(client).await?.is_running())
     }
 
     fn foreign(&self, doing: &str, whose: &str) -> Failure {
@@ -121,12 +150,7 @@ impl Vm {
 
     async fn create(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
         let spec = &self.site.spec;
-        let mark = Mark {
-            castle: spec.name.clone(),
-            incarnation: cx.outputs().get(&LIFE)?.incarnation.clone(),
-            node: self.node.name.clone(),
-            vmid: self.node.vmid,
-        };
+        let mark = self.mark(&cx.outputs().get(&LIFE)?.incarnation);
         let parameters = parameters(spec, &self.node, &mark, &image::volume(spec)?);
         let making = match client.create_vm(self.host(), &parameters).await {
             Ok(making) => making,
@@ -187,81 +211,37 @@ impl Vm {
                 .set_config(self.host(), self.node.vmid, &found.settings)
                 .await
                 .map_err(self.failed("change"))?;
-            if self.running(client).await? {
-                cx.notice(format!(
-                    "{}: what was changed may take effect only when it is next switched off and on",
-                    self.named()
-                ));
-            }
         }
         Ok(())
     }
 
     fn unfit(&self, found: &Difference) -> Failure {
         Failure::new(Class::Conflict, format!("change {}", self.named()), found.fixed.join(", "))
-            .hint("this cannot be changed on a machine that may hold a part of etcd: put the castle file back; or `castle down`, then `castle up`")
+            .hint("this cannot be changed on a machine that may hold a part of etcd: let the castle file say what is there; or `castle down`, then `castle up`")
     }
 
     /// Destroys a VM that is proven ours, with everything that bears its number.
     async fn remove(&self, cx: &Context, client: &Proxmox, config: &Config) -> Result<(), Failure> {
-        let (vmid, what) = (self.node.vmid, format!("remove {}", self.named()));
-        if config.get("protection") == Some("1") {
-            let why = "somebody has protected it in Proxmox, so it was not even switched off";
-            return Err(Failure::new(Class::Conflict, what, why).hint(format!(
-                "if it may really go, take the protection off (qm set {vmid} --protection 0), then run the same command again"
-            )));
-        }
-        let on = match self.running(client).await {
-            // It went since we looked, by an earlier call whose answer was lost.
-            Err(failure) if failure.class == Class::Gone => false,
-            running => running?,
+        let removal = Removal {
+            client,
+            node: self.host(),
+            vmid: self.node.vmid,
+            kind: GuestKind::Vm,
+            named: self.named(),
         };
-        if on {
-            let stopping = client.stop(self.host(), vmid).await.map_err(self.failed("stop"))?;
-            task::follow(cx, client, &stopping, &format!("stop {}", self.named())).await?;
-        }
-        // Somebody may have put another guest there while it stopped.
-        match self.look(client).await? {
-            Seen::Nothing => return Ok(()),
-            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
-                return Err(self.foreign("remove", &whose));
-            }
-            Seen::Ours(..) | Seen::InTheMaking => {}
-        }
-        let removing = match client.delete_vm(self.host(), vmid).await {
-            Ok(removing) => removing,
-            Err(error) if error.is_missing() => {
-                let why =
-                    "it went while we looked: whether anything of it is left is looked at next";
-                return Err(Failure::new(Class::Transient, what, why));
-            }
-            Err(error) => return Err(self.failed("remove")(error)),
+        let still = || -> BoxFuture<'_, Result<bool, Failure>> {
+            Box::pin(async {
+                match self.look(client, None).await? {
+                    Seen::Nothing => Ok(false),
+                    Seen::Foreign(whose)
+                    | Seen::Doubtful(whose)
+                    | Seen::Abandoned(whose)
+                    | Seen::Unmarked(_, _, whose) => Err(self.foreign("remove", &whose)),
+                    Seen::Ours(..) | Seen::InTheMaking => Ok(true),
+                }
+            })
         };
-        match task::follow(cx, client, &removing, &what).await {
-            // An earlier call whose answer was lost has removed it.
-            Err(failure) if failure.class == Class::Gone => {}
-            outcome => outcome?,
-        }
-        self.nothing_left(client).await
-    }
-
-    /// A disk that could not be removed is only a warning to Proxmox.
-    async fn nothing_left(&self, client: &Proxmox) -> Result<(), Failure> {
-        let storage = &self.site.spec.platform.storage;
-        let disks = client.content(self.host(), storage, Some("images")).await;
-        let disks = disks.map_err(self.failed("look for disks of"))?;
-        let left: Vec<String> = disks
-            .into_iter()
-            .filter(|disk| disk.vmid == u64::from(self.node.vmid.0))
-            .map(|disk| disk.volid)
-            .collect();
-        if left.is_empty() {
-            return Ok(());
-        }
-        let commands: Vec<String> = left.iter().map(|disk| format!("pvesm free {disk}")).collect();
-        let why = format!("the VM is gone, and Proxmox has left {}", left.join(", "));
-        Err(Failure::new(Class::Conflict, format!("remove the disks of {}", self.named()), why)
-            .hint(format!("remove them on the host: {}", commands.join("; "))))
+        removal.carry_out(cx, config, &still).await
     }
 
     async fn start(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
@@ -282,8 +262,16 @@ impl Step for Vm {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.site.client(cx)?;
         let life = cx.outputs().get(&LIFE)?;
-        let (mark, config) = match self.look(&client).await? {
-            Seen::Nothing => return Ok(Observed::Absent),
+        let (mark, config) = match self.look(&client, Some(&life.incarnation)).await? {
+            Seen::Nothing => {
+                self.check_quorum(cx, &life).await?;
+                return Ok(Observed::Absent);
+            }
+            Seen::Unmarked(_, _, why) => {
+                return Ok(Observed::wrong(format!(
+                    "{why}, but number and UUID prove it ours: the mark is put back"
+                )));
+            }
             Seen::InTheMaking if cx.unfinished_task().is_some() => {
                 return Ok(Observed::wrong("an earlier run has begun to make it"));
             }
@@ -312,11 +300,21 @@ impl Step for Vm {
             }
             return Err(self.unfit(&found));
         }
+        let status = self.status(&client).await?;
+        let running = status.is_running();
         if !found.is_empty() {
-            return Ok(Observed::wrong(found.words()));
+            let later = if running && found.needs_power_cycle() {
+                ", in force when it is next switched off and on"
+            } else {
+                ""
+            };
+            return Ok(Observed::wrong(format!("{}{later}", found.words())));
         }
-        if !self.running(&client).await? {
-            return Ok(Observed::wrong("it is switched off"));
+        if !running {
+            return Ok(Observed::wrong("it is switched off -> switched on"));
+        }
+        if let Some(still) = self.still_runs_with(&status) {
+            cx.notice(still);
         }
         Ok(Observed::right(format!("running, {}", mark.uuid())))
     }
@@ -337,6 +335,12 @@ impl Step for Vm {
             change = Change::Created;
             seen = self.look_settled(cx, &client).await?;
         }
+        if let Seen::Unmarked(mark, config, _) = &seen {
+            let settings = restored(mark, config);
+            let set = client.set_config(self.host(), self.node.vmid, &settings).await;
+            set.map_err(self.failed("mark"))?;
+            seen = self.look_settled(cx, &client).await?;
+        }
         let config = match seen {
             Seen::Ours(mark, config)
                 if mark.incarnation == cx.outputs().get(&LIFE)?.incarnation
@@ -348,7 +352,10 @@ impl Step for Vm {
                 let whose = format!("another life of this castle, {}", mark.incarnation);
                 return Err(self.foreign("make", &whose));
             }
-            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
+            Seen::Foreign(whose)
+            | Seen::Doubtful(whose)
+            | Seen::Abandoned(whose)
+            | Seen::Unmarked(_, _, whose) => {
                 return Err(self.foreign("make", &whose));
             }
             Seen::Nothing | Seen::InTheMaking => {
@@ -375,8 +382,8 @@ impl Step for Vm {
 
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         let client = self.site.client(cx)?;
-        match self.look(&client).await? {
-            Seen::Doubtful(why) => {
+        match self.look(&client, None).await? {
+            Seen::Doubtful(why) | Seen::Unmarked(_, _, why) => {
                 Ok(Some(format!("{}, which can not be proven ours: {why}", self.named())))
             }
             // Our journal says that we were making one.
@@ -402,9 +409,10 @@ impl Step for Vm {
         match self.look_settled(cx, &client).await? {
             Seen::Nothing => Ok(()),
             Seen::Ours(_, config) => self.remove(cx, &client, &config).await,
-            Seen::Foreign(whose) | Seen::Doubtful(whose) | Seen::Abandoned(whose) => {
-                Err(self.foreign("remove", &whose))
-            }
+            Seen::Foreign(whose)
+            | Seen::Doubtful(whose)
+            | Seen::Abandoned(whose)
+            | Seen::Unmarked(_, _, whose) => Err(self.foreign("remove", &whose)),
             Seen::InTheMaking => {
                 let what = format!("remove {}", self.named());
                 Err(Failure::new(Class::Transient, what, "a task is still making it"))

@@ -91,7 +91,18 @@ pub(super) async fn prove(realm: &Realm, cx: &Context) -> Result<String, Failure
 impl Step for Access {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let evidence = self.hand_out(cx)?;
-        Ok(if proven_in_this_life(cx)? { Observed::right(evidence) } else { Observed::Absent })
+        if proven_in_this_life(cx)? {
+            return Ok(Observed::right(evidence));
+        }
+        // What opens at the first try needs no gate; for the rest, that one waits and tells why.
+        Ok(match prove(&self.0, cx).await {
+            Ok(proof) => {
+                cx.learn(LIFE_OUTPUT, cx.outputs().get(&LIFE)?.incarnation.to_string());
+                cx.outputs().put(&PROVEN, proof.clone());
+                Observed::right(proof)
+            }
+            Err(_) => Observed::Absent,
+        })
     }
 
     async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {

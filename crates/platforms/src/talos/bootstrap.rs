@@ -237,10 +237,12 @@ fn runs_on(node: &NodeSpec, members: usize) -> String {
 #[async_trait]
 impl Step for Bootstrap {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
         if let Some(evidence) = self.runs(cx).await? {
+            // Whoever has lost the journal and finds it running never begins another one either.
+            cx.learn(LIFE_OUTPUT, life);
             return Ok(Observed::Right { evidence });
         }
-        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
         if cx.state().outputs().get(LIFE_OUTPUT) == Some(&life) {
             match course(&self.traces(cx).await?) {
                 // The machines were just switched on: nothing is begun, and the gate waits for what lies there.

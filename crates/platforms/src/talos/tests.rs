@@ -166,7 +166,7 @@ impl Bench {
         let proxmox = self.proxmox();
         proxmox.stop("pve", VmId(vmid)).await.unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
-        proxmox.delete_vm("pve", VmId(vmid)).await.unwrap();
+        proxmox.delete_vm("pve", VmId(vmid), false).await.unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
     }
 

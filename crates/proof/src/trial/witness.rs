@@ -56,6 +56,7 @@ impl Witness {
     pub(super) fn wants(&self, point: &Point) -> bool {
         match point.moment {
             Moment::BeforeSend => !self.announcers(&point.what).is_empty(),
+            Moment::AfterSend => hands_out(point),
             Moment::AfterJournal => true,
             _ => false,
         }
@@ -66,11 +67,13 @@ impl Witness {
         let mut broken = Vec::new();
         if point.moment == Moment::BeforeSend {
             broken.extend(self.is_announced(point, stand));
-        } else if let Ok(journals) = Journals::open(Box::new(stand.disk.copy())) {
+        } else if point.moment == Moment::AfterJournal
+            && let Ok(journals) = Journals::open(Box::new(stand.disk.copy()))
+        {
             broken.extend(self.is_true(journals.records(), stand));
             broken.extend(is_known(journals.records(), stand));
         }
-        broken.extend(self.is_kept(stand));
+        broken.extend(self.is_kept(point, stand));
         broken.extend(self.is_left_alone(stand));
         self.found.extend(broken.into_iter().map(|violation| (point.at, violation)));
     }
@@ -191,16 +194,22 @@ impl Witness {
     }
 
     /// As long as a machine has a config, somebody can still open it: its secrets are kept.
-    fn is_kept(&self, stand: &Stand) -> Option<Violation> {
+    fn is_kept(&self, point: &Point, stand: &Stand) -> Option<Violation> {
         let inventory = Inventory::of(&stand.datacenter);
-        let configured = inventory
-            .machines
-            .iter()
-            .find(|(vmid, words)| self.nodes.contains_key(vmid) && words.ends_with("(configured)"));
+        let mut machines = inventory.machines.iter();
+        let configured = machines.find_map(|(vmid, words)| {
+            let ours = self.nodes.contains_key(vmid) && words.ends_with("(configured)");
+            ours.then(|| words.clone())
+        });
+        let has = configured.or_else(|| hands_out(point).then(|| point.what.clone()))?;
         let kept = inventory.secrets.iter().any(|key| key.ends_with("/TALOS_SECRETS_BUNDLE"));
-        let (_, machine) = configured.filter(|_| !kept)?;
-        Some(Violation::new("secrets are kept before they are used", machine.clone()))
+        (!kept).then(|| Violation::new("secrets are kept before they are used", has))
     }
+}
+
+/// Whether a machine was just given its config.
+fn hands_out(point: &Point) -> bool {
+    point.moment == Moment::AfterSend && point.what.ends_with("/ApplyConfiguration")
 }
 
 /// A task that still runs and was once written down is still known.

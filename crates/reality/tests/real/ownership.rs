@@ -114,7 +114,7 @@ async fn edits(bench: &Bench) {
     bench.merge(DEPLOYMENT, "kubectl-edit", &json!({"spec": {"replicas": 5}})).await;
     assert_eq!(
         bench.told().await,
-        ["Deployment garden/web: kubectl-edit has changed .spec.replicas"]
+        ["Deployment garden/web: kubectl-edit has changed .spec.replicas 5 -> 2"]
     );
     apply_all(&bench.client, &bench.objects).await;
     assert_eq!(bench.told().await, Vec::<String>::new());

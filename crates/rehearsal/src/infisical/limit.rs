@@ -35,6 +35,8 @@ pub enum InfisicalTrouble {
     Revoked,
     /// The client secrets are good again.
     Restored,
+    /// Somebody deletes the secret of this name, wherever it is.
+    Lost(String),
 }
 
 /// Troubles that are on.
@@ -86,6 +88,15 @@ impl Infisical {
             InfisicalTrouble::Expired => troubles.ended = Some(Ended::Expired),
             InfisicalTrouble::Revoked => troubles.ended = Some(Ended::Revoked),
             InfisicalTrouble::Restored => troubles.ended = None,
+            InfisicalTrouble::Lost(key) => {
+                let environments = self
+                    .projects
+                    .values_mut()
+                    .flat_map(|project| project.environments.values_mut());
+                for folder in environments.flat_map(|each| each.folders.values_mut()) {
+                    folder.secrets.remove(key);
+                }
+            }
             InfisicalTrouble::Confined(pattern) => {
                 let members =
                     self.projects.values_mut().flat_map(|project| project.members.values_mut());

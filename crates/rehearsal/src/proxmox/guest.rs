@@ -20,7 +20,7 @@ const ROUND: u64 = 10_000;
 /// A guest: a VM or a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Guest {
-    /// Containers are only listed, never touched.
+    /// Whether it is a container.
     pub(super) container: bool,
     pub(super) config: BTreeMap<String, String>,
     /// Changes that wait until it is switched off: the new value, or none for a removal.
@@ -127,7 +127,7 @@ impl Guest {
 impl Proxmox {
     /// A VM by its number, in the words of a config that is not there.
     pub(super) fn guest(&self, vmid: u32) -> Result<&Guest, String> {
-        let found = self.guests.get(&vmid).filter(|guest| !guest.container && guest.node.is_none());
+        let found = self.guests.get(&vmid).filter(|guest| !guest.container);
         found.ok_or_else(|| self.no_config(&vmid.to_string()))
     }
 
@@ -161,7 +161,10 @@ impl Proxmox {
         let listed: Vec<Value> = self
             .guests
             .iter()
-            .filter(|(_, guest)| guest.container == containers && guest.node.is_none())
+            .filter(|(_, guest)| guest.container == containers)
+            .filter(|(_, guest)| {
+                Some(guest.node.as_ref().unwrap_or(&self.node)) == request.path.get("node")
+            })
             .filter(|(vmid, _)| request.caller.may(&format!("/vms/{vmid}"), "VM.Audit"))
             .map(|(vmid, guest)| {
                 let mut shown = self.shown_guest(*vmid, guest, now);

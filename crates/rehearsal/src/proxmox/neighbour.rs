@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::drive::volume_of;
 use super::guest::Guest;
 use super::reply::{Answer, Refusal};
 use super::task::Work;
@@ -24,10 +25,16 @@ impl Proxmox {
         }
         let guest = self.container(vmid).map_err(Refusal::failed)?;
         match place {
-            ("GET", "/{vmid}/config") => Ok(Answer::read(json!({
-                "arch": "amd64", "cores": 1, "hostname": guest.option("name").unwrap_or("CT"),
-                "memory": 512, "ostype": "debian", "swap": 512, "digest": guest.digest(),
-            }))),
+            ("GET", "/{vmid}/config") => {
+                let mut shown = json!({
+                    "arch": "amd64", "cores": 1, "hostname": guest.option("name").unwrap_or("CT"),
+                    "memory": 512, "ostype": "debian", "swap": 512, "digest": guest.digest(),
+                });
+                for (option, value) in guest.config.iter().filter(|(option, _)| *option != "name") {
+                    shown[option] = super::guest::shown_option(option, value);
+                }
+                Ok(Answer::read(shown))
+            }
             ("GET", "/{vmid}/status/current") => Ok(self.shown_status(vmid, guest, turn.now)),
             _ => {
                 if guest.has("protection") {
@@ -38,7 +45,9 @@ impl Proxmox {
                     let words = format!("unable to destroy CT {vmid} - container is running");
                     return Err(Refusal::failed(words));
                 }
-                Ok(self.begin(turn, request, Work::DestroyContainer { vmid }))
+                let asked = request.parameters.get("destroy-unreferenced-disks");
+                let sweep = asked.is_some_and(|text| text == "1");
+                Ok(self.begin(turn, request, Work::DestroyContainer { vmid, sweep }))
             }
         }
     }
@@ -51,14 +60,28 @@ impl Proxmox {
         })
     }
 
-    /// Switches a container off, or removes it.
-    pub(super) fn finish_container(&mut self, vmid: u32, remove: bool) -> Result<(), String> {
-        self.container(vmid)?;
-        if remove {
-            self.guests.remove(&vmid);
-        } else if let Some(guest) = self.guests.get_mut(&vmid) {
+    /// Switches a container off.
+    pub(super) fn finish_container_stop(&mut self, vmid: u32) -> Result<(), String> {
+        if self.container(vmid)?.running.is_none() {
+            return Err(format!("CT {vmid} not running"));
+        }
+        if let Some(guest) = self.guests.get_mut(&vmid) {
             guest.running = None;
         }
+        Ok(())
+    }
+
+    /// Removes a container with its own volumes, and if asked to sweep, with every volume of its number.
+    pub(super) fn finish_container_destroy(
+        &mut self,
+        vmid: u32,
+        sweep: bool,
+    ) -> Result<(), String> {
+        let guest = self.container(vmid)?;
+        let held: Vec<String> = guest.config.values().filter_map(|text| volume_of(text)).collect();
+        self.volumes
+            .retain(|volid, volume| volume.vmid != Some(vmid) || !(sweep || held.contains(volid)));
+        self.guests.remove(&vmid);
         Ok(())
     }
 

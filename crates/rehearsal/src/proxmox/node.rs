@@ -71,9 +71,10 @@ impl Proxmox {
         Refusal::failed(format!("pool '{}' does not exist", pool.cloned().unwrap_or_default()))
     }
 
-    /// The nodes of the cluster that only others use.
+    /// The nodes of the cluster beside this one: those with guests, or with tasks that were about guests.
     pub(super) fn other_nodes(&self) -> BTreeSet<&str> {
-        self.guests.values().filter_map(|guest| guest.node.as_deref()).collect()
+        let carrying = self.guests.values().filter_map(|guest| guest.node.as_deref());
+        carrying.chain(self.tasks.values().filter_map(|task| task.elsewhere.as_deref())).collect()
     }
 
     /// The nodes in lists, with figures for those who may audit them.

@@ -40,16 +40,19 @@ impl Proxmox {
         caller.check(&operation.check, &path)?;
         let request = Request { path, parameters, caller };
         let place = (operation.method.as_str(), operation.path.as_str());
-        if let Some(node) = request.path.get("node").filter(|node| **node != self.node) {
-            return self.elsewhere(turn, &request, place, node);
-        }
-        if self.troubles.down && request.path.contains_key("node") {
+        let node = request.path.get("node").cloned();
+        if let Some(node) = node.as_ref().filter(|node| **node != self.node) {
+            self.elsewhere(place, node)?;
+        } else if self.troubles.down && node.is_some() {
             return Err(no_route());
         }
         operation.verify(&request.path, &request.parameters)?;
-        match place.1.strip_prefix("/nodes/{node}") {
-            None => self.route_cluster(turn, &request, place),
-            Some(rest) => self.route_node(turn, &request, (place.0, rest)),
+        match (place.1.strip_prefix("/nodes/{node}"), node) {
+            (Some(rest), Some(node)) => {
+                self.stands_on(&request, rest, &node)?;
+                self.route_node(turn, &request, (place.0, rest))
+            }
+            _ => self.route_cluster(turn, &request, place),
         }
     }
 
@@ -152,36 +155,36 @@ impl Proxmox {
         }
     }
 
-    /// Another node of the cluster. Only looks at its guests are served.
-    fn elsewhere(
-        &self,
-        turn: &Turn<'_>,
-        request: &Request,
-        place: (&str, &str),
-        node: &str,
-    ) -> Result<Answer, Refusal> {
+    /// Another node of the cluster: it must be there, and only looks, tasks and the end of its guests are served.
+    fn elsewhere(&self, place: (&str, &str), node: &str) -> Result<(), Refusal> {
         if !self.other_nodes().contains(node) {
             return Err(Refusal::failed(format!(
                 "hostname lookup '{node}' failed - failed to get address info for: {node}: Name or \
                  service not known"
             )));
         }
-        let vmid = request.vmid();
-        let there = self.guests.get(&vmid).filter(|guest| guest.node.as_deref() == Some(node));
-        let guest = || {
-            there.ok_or_else(|| {
-                Refusal::failed(format!(
-                    "Configuration file 'nodes/{node}/qemu-server/{vmid}.conf' does not exist"
-                ))
-            })
-        };
-        match place {
-            ("GET", "/nodes/{node}/qemu/{vmid}/config") => Ok(Self::shown_config(guest()?, true)),
-            ("GET", "/nodes/{node}/qemu/{vmid}/status/current") => {
-                Ok(self.shown_status(vmid, guest()?, turn.now))
-            }
-            _ => Err(no_route()),
+        let (method, path) = (place.0, place.1.trim_start_matches("/nodes/{node}"));
+        let looked = method == "GET"
+            && ["/qemu", "/lxc", "/tasks", "/storage"].iter().any(|part| path.starts_with(part));
+        let ended = matches!(
+            (method, path),
+            ("POST", "/qemu/{vmid}/status/stop" | "/lxc/{vmid}/status/stop")
+                | ("DELETE", "/qemu/{vmid}" | "/lxc/{vmid}")
+        );
+        if looked || ended { Ok(()) } else { Err(no_route()) }
+    }
+
+    /// Whether the guest of a call stands on the node of the call.
+    fn stands_on(&self, request: &Request, path: &str, node: &str) -> Result<(), Refusal> {
+        let Some(guest) = self.guests.get(&request.vmid()) else { return Ok(()) };
+        if guest.node.as_ref().unwrap_or(&self.node) == node {
+            return Ok(());
         }
+        let folder = if path.starts_with("/lxc") { "lxc" } else { "qemu-server" };
+        let vmid = request.vmid();
+        let words =
+            format!("Configuration file 'nodes/{node}/{folder}/{vmid}.conf' does not exist");
+        Err(Refusal::failed(words))
     }
 }
 

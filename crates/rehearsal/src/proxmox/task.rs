@@ -39,6 +39,9 @@ pub(super) struct Task {
     guest: Option<u64>,
     /// What is to go wrong with it.
     snag: Option<Snag>,
+    /// The other node of the cluster that works on it, if so.
+    #[serde(default)]
+    pub(super) elsewhere: Option<String>,
 }
 
 /// What a task does.
@@ -66,7 +69,7 @@ pub(super) enum Work {
     /// Switches a container off.
     StopContainer { vmid: u32 },
     /// Removes a container.
-    DestroyContainer { vmid: u32 },
+    DestroyContainer { vmid: u32, sweep: bool },
     /// Removes a volume.
     DeleteVolume { storage: String, volid: String },
 }
@@ -98,7 +101,7 @@ impl Work {
             | Self::Shutdown { vmid, .. }
             | Self::Reboot { vmid }
             | Self::StopContainer { vmid }
-            | Self::DestroyContainer { vmid }
+            | Self::DestroyContainer { vmid, .. }
             | Self::Resize { vmid, .. }
             | Self::Destroy { vmid, .. } => vmid.to_string(),
             Self::Download(download) => download.filename.clone(),
@@ -115,7 +118,7 @@ impl Work {
             | Self::Shutdown { vmid, .. }
             | Self::Reboot { vmid }
             | Self::StopContainer { vmid }
-            | Self::DestroyContainer { vmid }
+            | Self::DestroyContainer { vmid, .. }
             | Self::Resize { vmid, .. }
             | Self::Destroy { vmid, .. } => Some(*vmid),
             Self::Create { .. } | Self::Download(_) | Self::DeleteVolume { .. } => None,
@@ -151,8 +154,9 @@ impl Proxmox {
         let (pid, pstart) = (1000 + number, 0x1000 + turn.now / 10);
         let started = seconds(turn.now);
         let (kind, id) = (work.kind(), work.id());
-        let upid =
-            format!("UPID:{}:{pid:08X}:{pstart:08X}:{started:08X}:{kind}:{id}:{user}:", self.node);
+        let elsewhere = work.guest().and_then(|vmid| self.guests.get(&vmid)?.node.clone());
+        let node = elsewhere.as_ref().unwrap_or(&self.node);
+        let upid = format!("UPID:{node}:{pid:08X}:{pstart:08X}:{started:08X}:{kind}:{id}:{user}:");
         // What fails at the first look fails at once, so that nobody profits from a slow emulation.
         let snag = self.troubles.snag(kind);
         let doomed = match &snag {
@@ -183,6 +187,7 @@ impl Proxmox {
             log: Vec::new(),
             work,
             doomed,
+            elsewhere,
         };
         self.tasks.insert(number, task);
         self.forget_old_tasks();
@@ -252,7 +257,7 @@ impl Proxmox {
             Work::Stop { vmid } | Work::Shutdown { vmid, .. } | Work::Reboot { vmid } => {
                 self.guest(*vmid).map(|_| ())
             }
-            Work::StopContainer { vmid } | Work::DestroyContainer { vmid } => {
+            Work::StopContainer { vmid } | Work::DestroyContainer { vmid, .. } => {
                 self.container(*vmid).map(|_| ())
             }
             Work::Resize { vmid, disk, size } => self.judge_resize(*vmid, disk, size),
@@ -283,8 +288,8 @@ impl Proxmox {
             Work::Stop { vmid } => self.finish_stop(turn, *vmid),
             Work::Shutdown { vmid, force, .. } => self.finish_shutdown(turn, *vmid, *force, log),
             Work::Reboot { vmid } => self.finish_reboot(turn, *vmid),
-            Work::StopContainer { vmid } => self.finish_container(*vmid, false),
-            Work::DestroyContainer { vmid } => self.finish_container(*vmid, true),
+            Work::StopContainer { vmid } => self.finish_container_stop(*vmid),
+            Work::DestroyContainer { vmid, sweep } => self.finish_container_destroy(*vmid, *sweep),
             Work::Resize { vmid, disk, size } => self.finish_resize(*vmid, disk, size, log),
             Work::Destroy { vmid, purge, sweep } => {
                 self.finish_destroy(turn, *vmid, (*purge, *sweep), log)
@@ -320,7 +325,9 @@ impl Proxmox {
                 "all" => true,
                 _ => task.exit.is_some(),
             };
-            let own = task.user == request.caller.user || self.is_auditor(request);
+            let node = task.elsewhere.as_ref().unwrap_or(&self.node);
+            let here = request.path.get("node") == Some(node);
+            let own = here && (task.user == request.caller.user || self.is_auditor(request));
             let failed = task.exit.as_ref().is_some_and(|exit| exit != "OK");
             seen && own
                 && parameters.get("vmid").is_none_or(|id| *id == task.id)
@@ -382,7 +389,7 @@ impl Proxmox {
         let (user, token) = task.user.split_once('!').unwrap_or((&task.user, ""));
         let mut shown = json!({
             "upid": task.upid,
-            "node": self.node,
+            "node": task.elsewhere.as_ref().unwrap_or(&self.node),
             "pid": task.pid,
             "pstart": task.pstart,
             "starttime": task.started,

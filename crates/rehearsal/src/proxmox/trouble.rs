@@ -152,6 +152,11 @@ pub enum ProxmoxTrouble {
         /// Where.
         storage: String,
     },
+    /// The files that disks are made from are gone from a storage.
+    ImagesLost {
+        /// Which.
+        storage: String,
+    },
     /// A file for imports is there but broken off: what is made from it fails.
     HalfFile {
         /// Where.
@@ -332,6 +337,11 @@ impl Proxmox {
                 drop(self.finish_destroy(turn, *vmid, (true, true), &mut Vec::new()));
             }
             T::LostDisk { vmid, storage } => self.lose_disk(turn, *vmid, storage),
+            T::ImagesLost { storage } => {
+                let lost =
+                    |volume: &Volume| volume.storage == *storage && volume.content == "import";
+                self.volumes.retain(|_, volume| !lost(volume));
+            }
             T::HalfFile { storage, file } => self.half_file(turn, storage, file),
         }
     }

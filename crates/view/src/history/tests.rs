@@ -57,11 +57,14 @@ fn a_history_is_a_table_of_runs_and_of_layers() {
     failed.outcome = RunOutcome::Failed;
     failed.exit = 1;
     failed.layers.clear();
+    runs.push(failed.clone());
+    failed.outcome = RunOutcome::Interrupted;
+    failed.exit = 137;
     runs.push(failed);
     runs.push(run(9, Direction::Up, 99_000, 11_000));
     let shown = text(&"blue".parse().unwrap(), true, &layers(), &runs, Style::default());
     insta::assert_snapshot!(shown, @"
-    castle blue (a rehearsal): 6 runs
+    castle blue (a rehearsal): 7 runs
 
     run             began (UTC)       what   took  changed
     r0001-20260202  2026-02-02 12:10  up     1:33        5  done
@@ -69,6 +72,7 @@ fn a_history_is_a_table_of_runs_and_of_layers() {
     r0005-20260202  2026-02-02 12:50  up     1:34        5  done
     r0007-20260202  2026-02-02 13:10  up     1:34        5  done
     r0008-20260202  2026-02-02 13:20  up    0.0 s        5  failed
+    r0008-20260202  2026-02-02 13:20  up    0.0 s        5  killed
     r0009-20260202  2026-02-02 13:30  up     1:50        5  done
 
     up, whole (create 5, leave 1): 5 runs

@@ -74,7 +74,7 @@ fn a_plan_with_every_kind_of_verb() {
        more
 
     this step destroys something for good:
-      VM cp-01 (421) on pve will be made anew
+      VM cp-01 (421) on pve will be destroyed and made anew: what is on it is lost
     ");
 }
 
@@ -162,6 +162,37 @@ fn a_plan_with_nothing_to_do() {
 #[test]
 fn json_gives_the_same_plan_back() {
     let plan = plan(&[(Verb::Create, "it is absent", false)]);
-    let again: Plan = serde_json::from_str(&json(&plan).unwrap()).unwrap();
+    let again: Plan = serde_json::from_str(&json(&plan, &[]).unwrap()).unwrap();
     assert_eq!(again, plan);
+}
+
+#[test]
+fn what_has_drifted_is_told_with_its_owner_and_what_becomes_of_it() {
+    let thing = |step, owner: &str, what: &str, then: &str| Drift {
+        step,
+        owner: owner.to_owned(),
+        what: what.to_owned(),
+        then: then.to_owned(),
+    };
+    let found = [
+        thing(
+            StepId::of("platform", "vm", "worker-01"),
+            "castle",
+            "memory 4096 -> 8192, in force when it is next switched off and on",
+            "mended in place",
+        ),
+        thing(
+            StepId::new("gitops", "source"),
+            "Flux",
+            "Kustomization flux-system/apps: suspended",
+            "left so",
+        ),
+    ];
+    insta::assert_snapshot!(drift(&found, Style::default()), @"
+    drift: 2 things are not as castle left them; whose, what, and what `up` does
+      castle  vm/worker-01  memory 4096 -> 8192, in force when it is next switched
+                            off and on: mended in place
+      Flux    source        Kustomization flux-system/apps: suspended: left so
+    ");
+    assert_eq!(drift(&[], Style::default()), "");
 }

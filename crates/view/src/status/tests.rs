@@ -16,6 +16,7 @@ fn standing() -> Standing {
         now: None,
         rebirth: None,
         damaged: BTreeMap::new(),
+        damage: None,
     }
 }
 
@@ -130,6 +131,7 @@ fn a_killed_run_with_a_failure_and_damage() {
 
     damaged: gitops: layers/gitops.journal, entry 4: its check sum does not fit its
                      text
+             `castle up` and `castle down` set it aside and read the world instead
     ");
 }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::check::{self, Check, Facts, Performed};
 use crate::castle::{Castle, Place};
-use crate::commands::{plan, status};
+use crate::commands::{audit, plan, status, wipe};
 use crate::exit::{Exit, Problem};
 use crate::faults;
 use crate::output;
@@ -182,7 +182,12 @@ impl<'a> Stage<'a> {
         let (world, heard) = (self.host.world(), Heard::default());
         let direction = match run.command.as_str() {
             "up" => Direction::Up,
-            "down" => Direction::Down,
+            "down" | "wipe" => Direction::Down,
+            "audit" => {
+                let (gone, access) = (audit::is_gone(journals.records()), self.access());
+                let seen = (&world, &access);
+                return audit::look(castle, seen, gone, false, self.settings).await;
+            }
             "plan" => {
                 let (records, seen) = (journals.records(), (&world, &heard));
                 return plan::show(castle, records, seen, self.access(), false, self.settings)
@@ -191,7 +196,8 @@ impl<'a> Stage<'a> {
             _ => {
                 let records = journals.records().clone();
                 let (problems, notices) = (BTreeMap::new(), Vec::new());
-                let peek = Peek { records, problems, notices, holder: None, rebirth: None };
+                let (damage, holder, rebirth) = (None, None, None);
+                let peek = Peek { records, problems, damage, notices, holder, rebirth };
                 status::show(castle, &peek, world.clock.now(), false, self.settings);
                 return Ok(Exit::Done);
             }
@@ -207,6 +213,9 @@ impl<'a> Stage<'a> {
             heard,
             runs: None,
         };
+        if run.command == "wipe" {
+            return wipe::go(&session, (run.yes, &[]), &mut journals).await;
+        }
         let consent = Consent::of(run.yes);
         session.run(direction, &consent, &mut journals).await.map(|ended| ended.exit)
     }

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use castle_model::Finding;
-use castle_talos::Presence;
+use castle_talos::{Presence, TalosAccess};
+use castle_wire::World;
 use futures::future::join_all;
 use tokio::time::timeout;
 
@@ -14,8 +15,8 @@ use super::super::inventory::Inventory;
 use super::super::wanted::VmNode;
 
 /// Ports where a machine that was a Talos node answers: its own API, and Kubernetes'.
-const TALOS: u16 = 50_000;
-const KUBERNETES: u16 = 6443;
+pub(in crate::proxmox) const TALOS: u16 = 50_000;
+pub(in crate::proxmox) const KUBERNETES: u16 = 6443;
 
 /// How long nobody may answer before an address counts as silent.
 const SILENCE: Duration = Duration::from_secs(4);
@@ -36,7 +37,7 @@ pub(super) async fn ghosts(site: &Site, inventory: &Inventory) -> Vec<Finding> {
         questions.push((format!("VIP {vip}"), vip, KUBERNETES));
     }
     let answers = join_all(questions.into_iter().map(|(place, address, port)| async move {
-        let who = who_answers(site, address, port).await?;
+        let who = who_answers(&site.world, address, port, None).await?.words;
         Some(Finding::new(
             place,
             format!("{who}, where nothing of ours runs yet: a ghost of an earlier life?"),
@@ -47,21 +48,39 @@ pub(super) async fn ghosts(site: &Site, inventory: &Inventory) -> Vec<Finding> {
     answers.into_iter().flatten().collect()
 }
 
-/// Who is there, in words. One that refuses the port is there, too.
-async fn who_answers(site: &Site, address: Ipv4Addr, port: u16) -> Option<String> {
+/// Somebody who answers.
+pub(in crate::proxmox) struct Answer {
+    /// Who, in words.
+    pub(in crate::proxmox) words: String,
+    /// Whether it has proven to be of the castle whose keys we have.
+    pub(in crate::proxmox) ours: bool,
+}
+
+/// Who is there. One that refuses the port is there, too. With the castle's keys, its own machines are told from others.
+pub(in crate::proxmox) async fn who_answers(
+    world: &World,
+    address: Ipv4Addr,
+    port: u16,
+    access: Option<&TalosAccess>,
+) -> Option<Answer> {
     let host = address.to_string();
-    match timeout(SILENCE, site.world.dialer.dial(&host, port)).await {
+    let others = |words: String| Some(Answer { words, ours: false });
+    match timeout(SILENCE, world.dialer.dial(&host, port)).await {
         Ok(Ok(_)) if port == TALOS => {}
-        Ok(Ok(_)) => return Some(format!("something answers on port {port}")),
+        Ok(Ok(_)) => return others(format!("something answers on port {port}")),
         // At a loopback address it is this computer that refuses, and no machine.
         Ok(Err(error))
             if error.kind() == io::ErrorKind::ConnectionRefused && !address.is_loopback() =>
         {
-            return Some(format!("a machine is there and refuses port {port}"));
+            return others(format!("a machine is there and refuses port {port}"));
         }
         Ok(Err(_)) | Err(_) => return None,
     }
-    Some(match Presence::look(&site.world, address, None).await {
+    others(match Presence::look(world, address, access).await {
+        Presence::Ours(_) | Presence::Untimely { .. } if access.is_some() => {
+            let words = "a machine with this castle's own config answers".to_owned();
+            return Some(Answer { words, ours: true });
+        }
         Presence::Maintenance(_) | Presence::Ours(_) => {
             "a machine in Talos' maintenance mode answers".to_owned()
         }

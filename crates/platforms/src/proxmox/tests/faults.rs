@@ -90,18 +90,58 @@ async fn a_vm_that_goes_while_it_is_removed_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_elsewhere_that_only_bears_our_number_survives() {
-    let mut bench = Bench::raised(21).await;
-    bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local".into() });
-    let run = bench.down().await;
-    assert!(run.is_done(), "{}", run.told());
-    assert_eq!(bench.inventory().proxmox.volumes, ["local:421/vm-421-disk-9.raw"]);
-    // On the storage of our disks it is named.
+async fn a_disk_that_only_bears_our_number_goes_with_its_vm_unless_another_guest_has_it() {
     let mut bench = Bench::raised(21).await;
     bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local-lvm".into() });
     let run = bench.down().await;
-    assert!(run.told().contains("pvesm free local-lvm:vm-421-disk-9"), "{}", run.told());
-    assert_eq!(bench.inventory().proxmox.volumes, ["local-lvm:vm-421-disk-9"]);
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(holdings(&bench), (vec![], vec![], vec![]));
+    // One that somebody else's VM has attached is not even asked to go.
+    let mut bench = Bench::raised(21).await;
+    bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local-lvm".into() });
+    let mail = ProxmoxTrouble::ForeignVm {
+        vmid: 700,
+        name: "mail".to_owned(),
+        tags: String::new(),
+        running: true,
+        node: None,
+    };
+    bench.cause(mail);
+    let (option, value) = ("scsi1".to_owned(), Some("local-lvm:vm-421-disk-9,size=1G".to_owned()));
+    bench.cause(ProxmoxTrouble::Edited { vmid: 700, option, value });
+    let run = bench.down().await;
+    assert!(run.is_done(), "{}", run.told());
+    let left = bench.inventory().proxmox.volumes;
+    assert_eq!(left, ["local-lvm:vm-421-disk-9", "local-lvm:vm-700-disk-0"]);
+    let told = bench.notices();
+    assert!(
+        told.contains(
+            "local-lvm:vm-421-disk-9 stays: it bears the number 421, and guest 700 has it"
+        ),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_detached_goes_and_what_is_borrowed_stays() {
+    let mut bench = Bench::raised(22).await;
+    bench.cause(ProxmoxTrouble::LostDisk { vmid: 421, storage: "local-lvm".into() });
+    bench.cause(ProxmoxTrouble::LostDisk { vmid: 999, storage: "local-lvm".into() });
+    let edited = |option: &str, value: &str| ProxmoxTrouble::Edited {
+        vmid: 421,
+        option: option.to_owned(),
+        value: Some(value.to_owned()),
+    };
+    bench.cause(edited("unused0", "local-lvm:vm-421-disk-9"));
+    bench.cause(edited("scsi2", "local-lvm:vm-999-disk-9,size=1G"));
+    let run = bench.down().await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(bench.inventory().proxmox.volumes, ["local-lvm:vm-999-disk-9"]);
+    let told = bench.notices();
+    assert!(
+        told.contains("local-lvm:vm-999-disk-9 stays") && told.contains("guest 999's"),
+        "{told}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,7 +359,7 @@ async fn a_vm_that_somebody_protected_is_not_even_switched_off() {
     bench.cause(ProxmoxTrouble::Edited { vmid: 421, option: option.clone(), value });
     let run = bench.down().await;
     insta::assert_snapshot!(run.told(), @r"
-    platform/vm/cp-01 (conflict): remove VM 421 (cp-01) on pve: somebody has protected it in Proxmox, so it was not even switched off
+    platform/vm/cp-01 (conflict): remove VM 421 (cp-01) on pve: somebody has protected it in Proxmox (who, Proxmox does not tell), so it was not even switched off
       hint: if it may really go, take the protection off (qm set 421 --protection 0), then run the same command again
     ");
     let guests = bench.inventory().proxmox.guests;

@@ -105,6 +105,20 @@ async fn the_image_goes_with_the_last_castle() {
     assert!(run.is_done(), "{}", run.told());
     assert_eq!(bench.inventory().proxmox.files.len(), 1);
     insta::assert_snapshot!(bench.notices(), @r"image local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2 stays: it is shared with other castles (green)");
+    // A copy of one of our own machines is not ours: the image that others share stays all the same.
+    let mut copied = Bench::raised(5).await;
+    for (vmid, tags) in [(900, "castle;castle-green;inc-1"), (901, "castle;castle-blue;inc-1")] {
+        copied.cause(ProxmoxTrouble::ForeignVm {
+            vmid,
+            name: "copy".to_owned(),
+            tags: tags.to_owned(),
+            running: false,
+            node: None,
+        });
+    }
+    let run = copied.down().await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(copied.inventory().proxmox.files.len(), 1);
     let mut alone = Bench::raised(5).await;
     assert!(alone.down().await.is_done());
     assert_eq!(alone.inventory().proxmox.files, [""; 0]);
@@ -129,7 +143,7 @@ async fn a_full_storage_that_has_the_image_is_no_finding() {
     let mut bench = Bench::raised(7).await;
     bench.client().stop("pve", VmId(431)).await.unwrap();
     tokio::time::advance(std::time::Duration::from_mins(1)).await;
-    bench.client().delete_vm("pve", VmId(431)).await.unwrap();
+    bench.client().delete_vm("pve", VmId(431), false).await.unwrap();
     tokio::time::advance(std::time::Duration::from_mins(1)).await;
     bench.cause(ProxmoxTrouble::StorageFull { storage: "local".to_owned(), full: true });
     let run = bench.up().await;

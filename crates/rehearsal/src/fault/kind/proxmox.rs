@@ -202,6 +202,16 @@ pub(super) const KINDS: &[Kind] = &[
         }),
     },
     Kind {
+        name: "images lost",
+        who: WHO,
+        object: STORAGE,
+        arguments: &[],
+        about: "Somebody tidies a storage up: the images that disks are made from are gone.",
+        example: "proxmox local: images lost",
+        says: "has lost its images",
+        make: Make::Change(|given| one(P::ImagesLost { storage: given.object_text() })),
+    },
+    Kind {
         name: "lost disk",
         who: WHO,
         object: GUEST,

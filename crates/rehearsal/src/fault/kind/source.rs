@@ -101,6 +101,16 @@ pub(super) const KINDS: &[Kind] = &[
         make: Make::Change(|_| one(I::ReadOnly)),
     },
     Kind {
+        name: "lost",
+        who: INFISICAL,
+        object: None,
+        arguments: &[Slot::needed("KEY", Shape::Text)],
+        about: "Somebody deletes a secret.",
+        example: "infisical: lost KUBECONFIG_CONTENT",
+        says: "has lost {0}, which somebody deleted",
+        make: Make::Change(|given| one(I::Lost(given.text(0).unwrap_or_default()))),
+    },
+    Kind {
         name: "confined",
         who: INFISICAL,
         object: None,

@@ -90,7 +90,7 @@ async fn every_call_of_the_client_passes_the_schema() {
     assert_eq!(client.guests().await.unwrap()[0].vmid, VM);
     let task = client.stop("pve", VM).await.unwrap();
     done(&client, task).await;
-    let task = client.delete_vm("pve", VM).await.unwrap();
+    let task = client.delete_vm("pve", VM, false).await.unwrap();
     done(&client, task).await;
     let task = client.delete_volume("pve", "local", "local:import/talos.qcow2").await.unwrap();
     done(&client, task).await;

@@ -1,0 +1,69 @@
+//! The emergency, as a user meets it: nothing without consent, nothing that is not proven ours, nothing of ours left.
+
+use crate::context::Context;
+
+#[test]
+fn a_castle_without_state_is_listed_wiped_and_can_rise_again() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["rehearse", "poke", "proxmox 425: foreign vm"]).ends(0);
+    std::fs::remove_dir_all(castle.state()).unwrap();
+    let asked = castle.run(&["wipe"]).ends(3);
+    assert!(asked.out.contains("5 guests would be removed"), "{}", asked.out);
+    assert!(asked.out.contains("1 guest would be left alone"), "{}", asked.out);
+    assert!(asked.err.contains("nobody is there to agree"), "{}", asked.err);
+    assert_eq!(castle.guests().len(), 6, "nothing was done");
+    let wiped = castle.run(&["wipe", "--yes"]).ends(0);
+    assert!(wiped.out.contains("nothing is left of it"), "{}", wiped.out);
+    assert_eq!(castle.guests(), [425]);
+    let left = castle.inventory();
+    assert_eq!(left["proxmox"]["files"], serde_json::json!([]));
+    assert!(!left["secrets"].to_string().contains("TALOS_SECRETS_BUNDLE"), "{left}");
+    let again = castle.run(&["wipe", "--yes"]).ends(0);
+    assert!(again.err.contains("there is nothing of castle `blue` to wipe"), "{}", again.err);
+    castle.run(&["up"]).ends(0);
+    assert_eq!(castle.guests().len(), 6);
+}
+
+#[test]
+fn what_our_journals_know_is_reset_and_a_foreign_guest_goes_only_by_its_number() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["rehearse", "poke", "proxmox 425: foreign container"]).ends(0);
+    let wrong = castle.run(&["wipe", "--yes", "--force-foreign", "700"]).ends(1);
+    assert!(wrong.err.contains("no guest of that number"), "{}", wrong.err);
+    assert_eq!(castle.guests().len(), 6);
+    castle.run(&["wipe", "--yes", "--force-foreign", "425"]).ends(0);
+    assert_eq!(castle.guests(), Vec::<u64>::new());
+    let status = castle.run(&["status"]).ends(0);
+    assert!(status.out.contains("not born"), "{}", status.out);
+    castle.run(&["up"]).ends(0);
+}
+
+#[test]
+fn damaged_journals_stop_no_wipe() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    for file in ["run.journal", "layers/platform.journal"] {
+        let path = castle.state().join(file);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x20;
+        std::fs::write(path, bytes).unwrap();
+    }
+    castle.run(&["wipe", "--yes"]).ends(0);
+    assert_eq!(castle.guests(), Vec::<u64>::new());
+    castle.run(&["up"]).ends(0);
+}
+
+#[test]
+fn a_list_in_json_tells_what_would_become_of_each() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let asked = castle.run(&["wipe", "--json"]).ends(3);
+    let list: serde_json::Value = serde_json::from_str(asked.out.lines().next().unwrap()).unwrap();
+    let guests = list["guests"].as_array().unwrap();
+    assert_eq!(guests.len(), 5);
+    assert!(guests.iter().all(|guest| guest["fate"] == "goes"), "{list}");
+    assert_eq!(list["beside"].as_array().unwrap().len(), 4, "image and escrow: {list}");
+}

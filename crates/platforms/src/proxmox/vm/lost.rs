@@ -1,0 +1,90 @@
+//! A control plane that is gone: it is made anew under its old identity only while the others keep etcd's quorum.
+//!
+//! Talos itself takes the member of the same name out of etcd when an empty machine joins, but only a quorum can decide
+//! that. Without one a new machine waits in vain, and stands in the way of a restored one.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use castle_engine::Context;
+use castle_model::spec::Role;
+use castle_model::{Class, Failure};
+use castle_talos::{Presence, TalosAccess};
+use castle_wire::failure::chain;
+use futures::future::join_all;
+
+use super::Vm;
+use crate::handed::Life;
+use crate::proxmox::inventory::INVENTORY;
+
+/// How long a control plane may take to list the members of etcd: without a quorum it never does.
+const LIST_DEADLINE: Duration = Duration::from_secs(3);
+
+/// What one of the other control planes says of etcd.
+enum Said {
+    /// It is not asked, or has none yet.
+    Nothing,
+    /// It runs, and gives no list; why.
+    Mute(String),
+    /// It lists the members, which takes a quorum.
+    Listed,
+}
+
+impl Vm {
+    /// Refuses to make a lost control plane anew while etcd runs without a quorum.
+    pub(super) async fn check_quorum(&self, cx: &Context, life: &Life) -> Result<(), Failure> {
+        if self.node.role != Role::ControlPlane {
+            return Ok(());
+        }
+        let inventory = cx.outputs().get(&INVENTORY)?;
+        let there = |vmid| inventory.ours.get(&vmid).is_some_and(|ours| ours.running);
+        let others: Vec<_> = self
+            .site
+            .spec
+            .nodes
+            .iter()
+            .filter(|node| node.role == Role::ControlPlane && node.vmid != self.node.vmid)
+            .filter(|node| there(node.vmid))
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let what = format!("make {} anew", self.named());
+        let world = &self.site.world;
+        let access = TalosAccess::issue(&life.bundle, world.entropy.as_ref(), world.clock.as_ref())
+            .map_err(|error| Failure::new(Class::Invalid, &what, chain(&error)))?;
+        let said = join_all(others.iter().map(|node| self.ask(node.address, &access))).await;
+        let mut mute = Vec::new();
+        for (node, said) in others.iter().zip(said) {
+            match said {
+                Said::Listed => return Ok(()),
+                Said::Mute(why) => mute.push(format!("{} ({why})", node.name)),
+                Said::Nothing => {}
+            }
+        }
+        if mute.is_empty() {
+            return Ok(());
+        }
+        let why =
+            format!("etcd has no quorum: {} runs it and can not list its members", mute.join(", "));
+        Err(Failure::new(Class::Transient, what, why).hint(
+            "a new machine could not join. Bring the lost control planes back as they were (start them, or restore their disks from a \
+             backup); if their disks are gone for good, so are the castle's data: `castle down`, then `castle up`",
+        ))
+    }
+
+    async fn ask(&self, address: Ipv4Addr, access: &TalosAccess) -> Said {
+        let Presence::Ours(talos) = Presence::look(&self.site.world, address, Some(access)).await
+        else {
+            return Said::Nothing;
+        };
+        let Ok(services) = talos.services().await else { return Said::Nothing };
+        if !services.iter().any(|service| service.id == "etcd" && service.state == "Running") {
+            return Said::Nothing;
+        }
+        match talos.etcd_members(LIST_DEADLINE).await {
+            Ok(_) => Said::Listed,
+            Err(error) => Said::Mute(error.to_string()),
+        }
+    }
+}
