@@ -83,6 +83,9 @@ pub const EDGES: &[Edge] = &[
     (Process::FluxLevel, From::First, Process::GitFetch),
     // The other edge of safety: a cluster is handed over with all of its nodes, not before.
     (Process::FluxLevel, From::Each, Process::NodeReady),
+    // And on the way down: a VM is switched off before it is removed, and an image goes when nothing of ours runs from it.
+    (Process::VmDestroy, From::Same, Process::VmStop),
+    (Process::VolumeDelete, From::Each, Process::VmDestroy),
 ];
 
 /// Something that is to be reached: a process, and how the name of its object begins.
@@ -119,6 +122,9 @@ pub const CLUSTER: &[Goal] = &[
     (Process::HelmInstall, ""),
     (Process::AppStart, ""),
 ];
+
+/// What is to be gone at the end of a way down.
+pub const GONE: &[Goal] = &[(Process::VmDestroy, ""), (Process::VolumeDelete, "")];
 
 /// The root of the tree that Flux builds.
 const ROOT: &str = "flux-system/flux-system";
@@ -357,6 +363,20 @@ mod tests {
         assert_eq!(longest(&draws, &asked(4)).ms, 0, "nothing was reached by then");
         draws[1].ms = 10;
         assert_eq!(longest(&draws, &asked(u64::MAX)).ms, 1000 + 100 + 2000 + 300 + 40 + 5);
+    }
+
+    #[test]
+    fn the_way_down_is_as_long_as_its_slowest_machine_and_the_image_after_it() {
+        let draws = [
+            draw(Process::VmStop, "421", 0, 1000),
+            draw(Process::VmStop, "422", 0, 1500),
+            draw(Process::VmDestroy, "421", 1000, 1400),
+            draw(Process::VmDestroy, "422", 1500, 800),
+            draw(Process::VolumeDelete, "image", 2400, 200),
+        ];
+        let names = BTreeMap::new();
+        let asked = Question { since: 0, until: u64::MAX, names: &names, goals: &[GONE] };
+        assert_eq!(longest(&draws, &asked).ms, 1000 + 1400 + 200);
     }
 
     #[test]
