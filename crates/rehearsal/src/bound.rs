@@ -101,6 +101,8 @@ pub const PLATFORM: &[Goal] = &[
     (Process::Election, ""),
     (Process::ApiServer, ""),
     (Process::NodeReady, ""),
+    (Process::FlannelStart, ""),
+    (Process::ProxyStart, ""),
     (Process::AddonStart, ""),
 ];
 
@@ -334,6 +336,11 @@ mod tests {
             draw(Process::EtcdPromotion, "423", 0, 6000),
         ];
         assert_eq!(platform(&draws, 0, &BTreeMap::new()).ms, 18_000);
+        let ended = [
+            draw(Process::NodeReady, "1", 0, 2000),
+            draw(Process::ProxyStart, "1 kube-proxy", 0, 2500),
+        ];
+        assert_eq!(platform(&ended, 0, &BTreeMap::new()).ms, 2500, "Ready nodes are not enough");
         let names = BTreeMap::from([("cp-01".to_owned(), "421".to_owned())]);
         let draws = [
             draw(Process::Register, "421", 0, 1000),
