@@ -33,6 +33,7 @@ mod handover;
 mod machines;
 mod owners;
 mod sets;
+mod silent;
 mod ways;
 
 /// A rehearsal with journals in memory.

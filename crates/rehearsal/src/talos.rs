@@ -139,7 +139,9 @@ impl Talos {
             }
             Signal::VmDestroyed { vmid } => {
                 self.switch_off(turn, *vmid);
-                self.machines.remove(vmid);
+                if self.machines.remove(vmid).is_some() {
+                    self.bury(*vmid);
+                }
                 self.disk_lost(turn, *vmid);
                 self.note(turn);
             }

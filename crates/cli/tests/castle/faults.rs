@@ -23,6 +23,8 @@ fn all() -> Vec<(String, String)> {
 
 /// The faults that no run can mend: where castle stops, and a word of what it says. Every other one ends well.
 const NAMED: &[(&str, &str, &str)] = &[
+    ("kubernetes: deleted", "networking/pool transient", "MetalLB has said nothing"),
+    ("kubernetes: scaled", "networking/pool transient", "MetalLB has said nothing"),
     ("proxmox: full", "platform/preflight conflict", "local-lvm"),
     ("proxmox: task hangs", "platform/vm/cp-02 transient", "create VM 422"),
     ("proxmox: task fails", "platform/vm/cp-01 invalid", "the task failed"),

@@ -492,4 +492,5 @@ mod access;
 mod api;
 mod kinds;
 mod pods;
+mod power;
 mod stories;
