@@ -19,6 +19,8 @@ pub enum From {
     First,
     /// The one that is over first of those whose object's name begins like this.
     FirstOf(&'static str),
+    /// The one that is over first of the pods of this Deployment, whose own names end with two words more.
+    PodOf(&'static str),
     /// Every earlier one, of whatever machine: they go one after the other.
     Each,
     /// Every earlier one of a machine that is to run etcd.
@@ -70,8 +72,13 @@ pub const EDGES: &[Edge] = &[
     (Process::AppPull, From::Same, Process::NodeNetwork),
     (Process::ExternalSecretsPull, From::Same, Process::NodeReady),
     (Process::FluxPull, From::Same, Process::NodeReady),
-    // A store is accepted by the webhook, and a secret comes through a store that was found good.
+    // A store is accepted by the webhook and looked at by the controller, and a secret comes through a good store.
     (Process::StoreCheck, From::FirstOf("external-secrets/"), Process::Webhook),
+    (
+        Process::StoreCheck,
+        From::PodOf("external-secrets/external-secrets"),
+        Process::ExternalSecretsStart,
+    ),
     (Process::SecretSync, From::First, Process::StoreCheck),
     (Process::AddressGiven, From::First, Process::MetallbWebhook),
     (Process::ClaimBind, From::First, Process::LonghornDisk),
@@ -97,6 +104,8 @@ pub const PLATFORM: &[Goal] = &[
     (Process::Election, ""),
     (Process::ApiServer, ""),
     (Process::NodeReady, ""),
+    (Process::FlannelStart, ""),
+    (Process::ProxyStart, ""),
     (Process::AddonStart, ""),
 ];
 
@@ -183,7 +192,7 @@ pub fn longest(draws: &[Draw], question: &Question<'_>) -> Critical {
         let needs = edges.filter_map(|(_, from, before)| match from {
             From::Same => earlier.same.get(&(*before, machines[index])),
             From::First => earlier.first.get(before),
-            From::FirstOf(name) => earlier.named.get(&(*before, name)),
+            From::FirstOf(name) | From::PodOf(name) => earlier.named.get(&(*before, name)),
             From::Each => earlier.each.get(before),
             From::ControlPlanes => earlier.voters.get(before),
         });
@@ -235,10 +244,12 @@ impl<'a> Earlier<'a> {
             self.voters.entry(draw.what).and_modify(later).or_insert(index);
         }
         for (_, from, before) in EDGES {
-            if let From::FirstOf(name) = from
-                && *before == draw.what
-                && object_of(draw).starts_with(name)
-            {
+            let (name, is_it) = match from {
+                From::FirstOf(name) => (*name, object_of(draw).starts_with(name)),
+                From::PodOf(name) => (*name, deployment_of(draw) == Some(name)),
+                From::Same | From::First | From::Each | From::ControlPlanes => continue,
+            };
+            if is_it && *before == draw.what {
                 self.named.entry((draw.what, name)).and_modify(sooner).or_insert(index);
             }
         }
@@ -254,6 +265,11 @@ fn machine_of<'a>(draw: &'a Draw, names: &'a BTreeMap<String, String>) -> &'a st
 /// The object that a draw is of: the last word of its subject.
 fn object_of(draw: &Draw) -> &str {
     draw.subject.rsplit(' ').next().unwrap_or_default()
+}
+
+/// The Deployment of the pod that a draw is of.
+fn deployment_of(draw: &Draw) -> Option<&str> {
+    object_of(draw).rsplitn(3, '-').nth(2)
 }
 
 #[cfg(test)]
@@ -326,6 +342,11 @@ mod tests {
             draw(Process::EtcdPromotion, "423", 0, 6000),
         ];
         assert_eq!(platform(&draws, 0, &BTreeMap::new()).ms, 18_000);
+        let ended = [
+            draw(Process::NodeReady, "1", 0, 2000),
+            draw(Process::ProxyStart, "1 kube-proxy", 0, 2500),
+        ];
+        assert_eq!(platform(&ended, 0, &BTreeMap::new()).ms, 2500, "Ready nodes are not enough");
         let names = BTreeMap::from([("cp-01".to_owned(), "421".to_owned())]);
         let draws = [
             draw(Process::Register, "421", 0, 1000),
@@ -384,6 +405,13 @@ mod tests {
         let draws = [
             draw(Process::Webhook, "longhorn-system/longhorn-admission-webhook", 0, 1000),
             draw(Process::Webhook, "external-secrets/external-secrets-webhook", 0, 3000),
+            draw(
+                Process::ExternalSecretsStart,
+                "w external-secrets/external-secrets-webhook-a-b",
+                0,
+                2000,
+            ),
+            draw(Process::ExternalSecretsStart, "w external-secrets/external-secrets-a-b", 0, 4000),
             draw(Process::StoreCheck, "infisical", 0, 500),
             draw(Process::SecretSync, "external-secrets/castle-probe", 0, 2000),
             draw(Process::SecretSync, "flux-system/flux-system", 0, 4000),
@@ -394,7 +422,8 @@ mod tests {
         ];
         let names = BTreeMap::new();
         let asked = |goals| Question { since: 0, until: u64::MAX, names: &names, goals };
-        assert_eq!(longest(&draws[..6], &asked(&[CLUSTER])).ms, 3000 + 500 + 4000 + 100);
+        // The controller's own pod is waited for, not the one whose name begins alike.
+        assert_eq!(longest(&draws[..8], &asked(&[CLUSTER])).ms, 4000 + 500 + 4000 + 100);
         // Without every node nothing is handed over, and the root alone is the handover.
         assert_eq!(longest(&draws, &asked(&[HANDOVER])).ms, 9000 + 10);
         assert_eq!(longest(&draws, &asked(&[CLUSTER])).ms, 9000 + 50);
