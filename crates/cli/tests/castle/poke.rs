@@ -27,7 +27,7 @@ fn json(castle: &Context, words: &[&str]) -> Value {
 #[test]
 fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
     let castle = Context::new();
-    let (mut process, reader) = under_way(&castle, "qmstart");
+    let (mut process, reader) = under_way(&castle, "platform/boot/worker-02");
     let before = castle.inventory();
     let told = json(&castle, &["rehearse", "poke", "--json", "proxmox", "700:", "foreign", "vm"]);
     assert_eq!((&told["hosted"], &told["changed"]), (&true.into(), &true.into()), "{told}");
