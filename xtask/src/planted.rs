@@ -28,7 +28,8 @@ const CLOSES: &str = "<!-- /planted -->\n";
 /// Plays the trial of each bug, then so many seeds at most. A bug that its trial misses is a failure.
 pub(crate) fn run(seeds: &str) -> Result<bool> {
     let root = tree::root()?;
-    let table = talk::output(&root, &[&PLANTED[..], &[seeds]].concat())?;
+    let words = [&PLANTED[..], std::slice::from_ref(&seeds)].concat();
+    let table = talk::output(&root, &words)?;
     say(&table);
     let page = root.join(PAGE);
     let text = fs::read_to_string(&page).context(PAGE)?;
