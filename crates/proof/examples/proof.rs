@@ -195,7 +195,7 @@ struct Some25th(Arc<Mutex<Vec<Fork>>>);
 
 impl Taker for Some25th {
     fn wants(&mut self, point: &Point) -> bool {
-        point.fresh && point.state % 25 == 0
+        point.fresh && point.state.is_multiple_of(25)
     }
 
     fn take(&mut self, fork: Fork) {
