@@ -53,4 +53,14 @@ pub(crate) const ALLOWED: &[(u32, &str, &str)] = &[
     (161, "data", "a removal always answers with its task here; nobody asks for a delay"),
     (199, "data ids", "VM 500 was cloned, and clones are not served"),
     (199, "data count", "the same"),
+    (
+        231,
+        "status",
+        "the other node of the recorded cluster was off; here it answers about its guests, which a wipe has to reach",
+    ),
+    (
+        231,
+        "reason",
+        "the other node of the recorded cluster was off; here it answers about its guests, which a wipe has to reach",
+    ),
 ];
