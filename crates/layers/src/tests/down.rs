@@ -46,7 +46,8 @@ fn five_machines_go_in_about_the_time_of_two() {
     runtime().unwrap().block_on(async {
         let few = razed(&mut raised(sized(1, 1)).await).await;
         let many = razed(&mut raised(castle_config::example()).await).await;
-        assert!(many < few + few / 2, "{many} ms for five, {few} ms for two");
+        // One after the other they would take two and a half times as long.
+        assert!(many < 2 * few, "{many} ms for five, {few} ms for two");
     });
 }
 
