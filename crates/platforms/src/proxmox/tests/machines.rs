@@ -91,15 +91,15 @@ async fn what_somebody_changed_by_hand_is_put_back() {
     let run = bench.up().await;
     let worker = bench.wanted().nodes[1].name.clone();
     assert_eq!((run.verb(&vm_id(&worker)), run.is_done()), ("update", true), "{}", run.told());
-    // Without its tags it is no longer proven ours, and stays untouched.
+    // Without its tags it is still proven by its number and its UUID, and bears its mark again.
     bench.cause(edited("tags", "mine"));
-    let before = bench.mutations();
     let run = bench.up().await;
-    insta::assert_snapshot!(run.told(), @r"
-    platform/preflight (conflict): check the host pve and the addresses: one thing stands in the way
-      finding: number 431 of worker-01: it is taken by VM `blue-worker-01` on pve, tagged mine: its tags do not agree with its mark; choose another vmid in the castle file, or move that guest away
-      hint: nothing was made yet: mend what is named, then run the same command again
-    ");
+    assert_eq!((run.verb(&vm_id(&worker)), run.is_done()), ("update", true), "{}", run.told());
+    // With another UUID it is no longer proven ours, and stays untouched.
+    bench.cause(edited("smbios1", "uuid=d59201e4-d411-4eb5-aa3a-aafb17c6181f"));
+    let before = bench.mutations();
+    let told = bench.up().await.told();
+    assert!(told.contains("its SMBIOS UUID is not the one that goes with its mark"), "{told}");
     assert_eq!(bench.mutations(), before);
 }
 
