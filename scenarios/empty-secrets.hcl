@@ -6,8 +6,8 @@ story "Secrets that are synced and empty" {
   run "up" {
     break  = ["kubernetes: empty secrets for 2:10"]
     exit   = 1
-    says   = ["the secret came through without a value"]
-    fails  = ["engine/store: invalid"]
+    says   = ["came through without a value"]
+    fails  = ["engine/proof: invalid", "gitops/token: invalid"]
     within = "15m"
   }
   world {

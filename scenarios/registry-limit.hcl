@@ -7,7 +7,7 @@ story "A registry that limits us" {
     break  = ["kubernetes: pulls limited ghcr.io 2 for 6:10"]
     says   = ["429 Too Many Requests"]
     exit   = 1
-    fails  = ["engine/operator: transient", "gitops/flux: transient"]
+    fails  = ["engine/operator: transient", "gitops/controllers: transient"]
   }
   run "up" {
     fails = []

@@ -1,7 +1,7 @@
 //! The castle that a command is about: its spec, where its state is kept, and its steps over whichever wire.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use castle_engine::Graph;
@@ -10,6 +10,7 @@ use castle_model::{LayerName, Spec, StepDecl};
 use castle_wire::World;
 
 use crate::args::Everywhere;
+use crate::commands::serve::sheet;
 use crate::exit::{Exit, Problem};
 use crate::lock;
 use crate::project::{self, Which};
@@ -76,7 +77,7 @@ impl Castle {
                 let command = match (place, &everywhere.file) {
                     (Place::Rehearsal, _) => format!("castle rehearse -f {shown}"),
                     (Place::Real, None) => "castle".to_owned(),
-                    (Place::Real, Some(_)) => format!("castle -f {shown}"),
+                    (Place::Real, Some(_)) => format!("{}castle -f {shown}", served(path)),
                 };
                 (format!("`{}` from {shown}", spec.name), command)
             }
@@ -95,6 +96,13 @@ impl Castle {
         }
         Ok(castle)
     }
+}
+
+/// What must stand before a command for a castle file that `castle rehearse serve` wrote: it needs its environment.
+fn served(castle_file: &Path) -> String {
+    let environment = castle_file.with_file_name(sheet::ENVIRONMENT);
+    let is = castle_file.ends_with(sheet::CASTLE_FILE) && environment.is_file();
+    if is { format!("env $(cat {}) ", environment.display()) } else { String::new() }
 }
 
 fn usual_state(

@@ -20,7 +20,7 @@ mod repeat;
 pub(crate) mod run;
 mod scenario;
 mod secrets;
-mod serve;
+pub(crate) mod serve;
 mod shell;
 mod status;
 pub(crate) mod wipe;

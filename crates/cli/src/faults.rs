@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use castle_model::Spec;
-use castle_rehearsal::fault::{Names, Rule, Strike, draw, read};
+use castle_rehearsal::fault::{Names, Rule, Sort, Strike, draw, read};
 use castle_rehearsal::host::Host;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -47,7 +47,12 @@ const LIST: &str = "`castle rehearse --list-faults` explains all of them";
 
 fn from_file(path: &Path, names: &Names) -> Result<Vec<Rule>, Problem> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let text = text.map_err(|error| {
         Problem::usage(format!("the rules in {shown} can not be read")).because(&error)
     })?;
     let shown = shown.to_string();
@@ -56,11 +61,8 @@ fn from_file(path: &Path, names: &Names) -> Result<Vec<Rule>, Problem> {
     })
 }
 
-/// Arms the rules, and tells each strike as it happens.
+/// Arms the rules, and tells each strike as it happens; pokes of others too.
 pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) {
-    if rules.is_empty() {
-        return;
-    }
     host.on_strike(move |strike| {
         if json {
             output::data(&line(strike));
@@ -68,6 +70,9 @@ pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) {
             output::talk(&line);
         }
     });
+    if rules.is_empty() {
+        return;
+    }
     // As the operating system would: nothing is said, nothing is tidied up.
     host.on_kill(|| kill_process(getpid(), Signal::KILL).unwrap_or_default());
     host.arm(rules);
@@ -76,7 +81,28 @@ pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) {
 /// A strike for people; none if it has been told often enough.
 pub(crate) fn told(strike: &Strike) -> Option<String> {
     let tell = strike.number <= TOLD || strike.what.ends_with("no more");
-    tell.then(|| format!("{}fault: {}", clock(strike.at), strike.what))
+    let sort = if strike.sort == Sort::Poke { "poke" } else { "fault" };
+    tell.then(|| format!("{}{sort}: {}", clock(strike.at), strike.what))
+}
+
+/// Tells what is still broken at the end of a run, because rules or pokes broke it, and how it is mended.
+pub(crate) fn remains(host: &Host, json: bool, command: &str) {
+    let wrong = host.inventory().wrong;
+    let mends = host.unmended();
+    if json {
+        for what in wrong {
+            let line = serde_json::json!({"event": "still-broken", "what": what});
+            output::data(&line.to_string());
+        }
+        return;
+    }
+    for what in &wrong {
+        output::say(&format!("still broken: {what}"));
+    }
+    for rule in mends {
+        let quoted = rule.replace('\'', "'\\''");
+        output::say(&format!("next: `{command} poke --mend '{quoted}'` mends it"));
+    }
 }
 
 /// Tells what struck more often than was told, and what never did.
@@ -102,8 +128,9 @@ pub(crate) fn close(host: &Host, json: bool) {
 
 /// A strike for programs: an event of the rehearsal, which has no number in the run.
 fn line(strike: &Strike) -> String {
+    let event = if strike.sort == Sort::Poke { "poke" } else { "fault" };
     serde_json::json!({
-        "event": "fault", "run_ms": strike.at, "rule": strike.rule, "what": strike.what,
+        "event": event, "run_ms": strike.at, "rule": strike.rule, "what": strike.what,
     })
     .to_string()
 }

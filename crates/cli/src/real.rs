@@ -23,6 +23,7 @@ use crate::castle::Castle;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::settings::Settings;
+use crate::signals::survive_large_files;
 
 /// The variables that hold the machine identity of Infisical's universal auth.
 pub(crate) const IDENTITY: [&str; 2] = ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET"];
@@ -258,10 +259,12 @@ pub(crate) fn refuse_pace(pace: &Pace) -> Result<(), Problem> {
 
 /// A runtime in real time, on one thread as everywhere.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))
+        .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))?;
+    survive_large_files(&runtime)?;
+    Ok(runtime)
 }
 
 #[cfg(test)]

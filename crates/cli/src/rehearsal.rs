@@ -21,6 +21,7 @@ use crate::output;
 use crate::patience::{Patience, until_free};
 use crate::project::Which;
 use crate::settings::Settings;
+use crate::signals::survive_large_files;
 use crate::state;
 
 /// How much faster than real time a person can still follow: a bring-up of three minutes takes ten seconds.
@@ -120,7 +121,12 @@ impl Rehearsal {
         access(&self.castle.spec, host, Some(&self.datacenter))
     }
 
-    /// The datacenter can not be used, or not any more.
+    /// The datacenter can not be used any more, in the middle of what was done in it.
+    pub(crate) fn ended(&self, error: &HostError) -> Problem {
+        Problem { exit: Exit::Failed, ..self.unusable(error) }
+    }
+
+    /// The datacenter can not be used; nothing was done.
     pub(crate) fn unusable(&self, error: &HostError) -> Problem {
         let reset = || format!("`{} reset` throws it away", rehearse(&self.castle.command));
         Problem::refused(format!(
@@ -216,9 +222,11 @@ pub(crate) fn rehearse(command: &str) -> String {
 
 /// A runtime whose clock stands still unless everybody waits: then it jumps to the next thing that is due.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
-        .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))
+        .map_err(|e| Problem::new(Exit::Failed, "the runtime could not be started").because(&e))?;
+    survive_large_files(&runtime)?;
+    Ok(runtime)
 }

@@ -28,6 +28,10 @@ use crate::settings::Settings;
 use crate::signals::{Signals, survive_hangup};
 use crate::state::{next_run, state_problem};
 
+mod consent;
+
+pub(crate) use self::consent::Consent;
+
 /// Everything that one run holds.
 pub(crate) struct Session<'a> {
     pub(crate) settings: &'a Settings,
@@ -43,24 +47,6 @@ pub(crate) struct Session<'a> {
     pub(crate) heard: Heard,
     /// Where events and times are kept, if they are.
     pub(crate) runs: Option<&'a Runs>,
-}
-
-/// Whether somebody has agreed that things are destroyed.
-#[derive(Debug, Clone)]
-pub(crate) enum Consent {
-    /// Whoever sits there is asked.
-    Ask,
-    /// Somebody has agreed to whatever the plan shows.
-    Given,
-    /// Somebody has agreed to this, and to nothing more.
-    Agreed(BTreeSet<StepId>),
-}
-
-impl Consent {
-    /// That of `--yes`.
-    pub(crate) fn of(yes: bool) -> Self {
-        if yes { Self::Given } else { Self::Ask }
-    }
 }
 
 /// How a run ended.
@@ -278,45 +264,13 @@ impl Session<'_> {
 
     fn journal_problem(&self, direction: Direction, error: &RunError) -> Problem {
         let RunError::Journal(state) = error;
-        Problem::refused("the run stopped before its next act: the journal could not be written")
-            .because(state)
-            .hint(format!(
-                "{}; then `{} {}` goes on",
-                state.hint(),
-                self.castle.command,
-                word(direction)
-            ))
-    }
-
-    /// Asks before anything is removed or replaced.
-    fn consent(&self, plan: &Plan, consent: &Consent) -> Result<(), Problem> {
-        let destructive: Vec<_> = plan.destructive().collect();
-        if destructive.is_empty() || matches!(consent, Consent::Given) {
-            return Ok(());
-        }
-        if let Consent::Agreed(agreed) = consent {
-            return beyond(plan, agreed).map_or(Ok(()), Err);
-        }
-        let name = &self.castle.spec.name;
-        output::say(&format!(
-            "This will destroy of castle `{name}` ({} in all):",
-            destructive.len()
-        ));
-        for step in &destructive {
-            output::say(&format!("  {} {}: {}", step.word(), step.decl.title, step.reason));
-        }
-        if !self.settings.stdin_is_terminal {
-            return Err(Problem::refused("nothing was done: nobody is there to agree")
-                .hint("add --yes to agree beforehand"));
-        }
-        output::say(&format!("Type the castle's name ({name}) to agree:"));
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).ok();
-        if answer.trim() == name.as_str() {
-            Ok(())
-        } else {
-            Err(Problem::refused("nothing was done: that is not the castle's name"))
-        }
+        let what = "the run stopped before its next act: the journal could not be written";
+        Problem::new(Exit::Failed, what).because(state).hint(format!(
+            "{}; then `{} {}` goes on",
+            state.hint(),
+            self.castle.command,
+            word(direction)
+        ))
     }
 
     /// What is left of the castle after it went, by a look at the world and not at our records.
@@ -429,18 +383,6 @@ fn surveyed(look: &Look) -> Option<(String, String)> {
     Some((word.to_owned(), evidence))
 }
 
-/// Refuses what a plan would destroy beyond what was agreed to.
-fn beyond(plan: &Plan, agreed: &BTreeSet<StepId>) -> Option<Problem> {
-    let step = plan.destructive().find(|step| !agreed.contains(&step.decl.id))?;
-    let what = format!(
-        "nothing was done: the world has changed since you agreed, and it would {} {}",
-        step.word(),
-        step.decl.title
-    );
-    let hint = "run the same command again, and look at what it shows";
-    Some(Problem::refused(what).hint(hint))
-}
-
 fn interrupted() -> Problem {
     Problem::new(Exit::Interrupted, "interrupted before anything was done")
 }
@@ -463,47 +405,4 @@ fn exit_of(report: &Report, left: &[(StepId, String)]) -> Exit {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    #[test]
-    fn nothing_is_destroyed_beyond_what_was_agreed_to() {
-        let ids = ["image", "vm"].map(|kind| StepId::new("platform", kind));
-        let decls = ids.clone().map(|id| castle_model::StepDecl::new(id, "a thing", "vm").undo());
-        let there = |id: &StepId| (id.clone(), Look::Leftover(Some("it is there".to_owned())));
-        let survey: Survey = ids.iter().map(there).collect();
-        let plan = castle_plan::down(&"blue".parse().unwrap(), &decls, &survey).unwrap();
-        assert!(beyond(&plan, &ids.clone().into()).is_none());
-        let refused = beyond(&plan, &[ids[0].clone()].into()).unwrap();
-        assert_eq!(refused.exit, Exit::Refused);
-        assert!(refused.what.contains("would remove a thing"), "{}", refused.what);
-    }
-
-    #[test]
-    fn runs_are_numbered_whatever_the_clock_says() {
-        let named = |kept: Option<&str>, now| {
-            next_run(&Records::default(), kept.map(RunId::new).as_ref(), Moment(now)).to_string()
-        };
-        assert_eq!(named(None, 0), "r0001-19700101");
-        assert_eq!(named(Some("r0041-20260202"), 0), "r0042-19700101");
-        assert_eq!(named(Some("r9999-20260202"), 1_770_033_600_000), "r10000-20260202");
-    }
-
-    #[test]
-    fn the_exit_code_tells_the_truth() {
-        let report = |outcome| Report {
-            outcome,
-            done: 0,
-            failures: BTreeMap::new(),
-            not_run: BTreeMap::new(),
-            syncs: 0,
-        };
-        let left = [(StepId::new("platform", "image"), "image".to_owned())];
-        assert_eq!(exit_of(&report(RunOutcome::Done), &[]), Exit::Done);
-        assert_eq!(exit_of(&report(RunOutcome::Done), &left), Exit::Leftovers);
-        assert_eq!(exit_of(&report(RunOutcome::Failed), &left), Exit::Failed);
-        assert_eq!(exit_of(&report(RunOutcome::Interrupted), &left), Exit::Interrupted);
-    }
-}
+mod tests;

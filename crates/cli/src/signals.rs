@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM ask a run to stop; a closed terminal does not.
 
 use castle_engine::Stop;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Exit, Problem};
@@ -8,6 +9,16 @@ use crate::exit::{Exit, Problem};
 /// Lets a closed terminal pass: the birth goes on, and `castle status` tells about it.
 pub(crate) fn survive_hangup() -> Result<Signal, Problem> {
     on(SignalKind::hangup())
+}
+
+/// The signal for a file that grows beyond the limit on files.
+const TOO_LARGE: i32 = 25;
+
+/// Lets the limit on the size of files be an error of the write that met it, and not the silent end of the program.
+pub(crate) fn survive_large_files(runtime: &Runtime) -> Result<(), Problem> {
+    let _inside = runtime.enter();
+    // Once listened to, a signal does not end the process any more, whoever listens.
+    on(SignalKind::from_raw(TOO_LARGE)).map(drop)
 }
 
 fn on(kind: SignalKind) -> Result<Signal, Problem> {

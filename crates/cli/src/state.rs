@@ -35,12 +35,13 @@ pub(crate) fn hold(
     let direction = act.first();
     let busy =
         |error: &StateError| matches!(error, StateError::Locked { .. }).then(|| error.to_string());
-    let holder = holder(castle, settings, act.word());
-    let open = || StateRoot::open(&castle.state, &holder);
+    // Whoever waited holds the state since now, and not since it began to wait.
+    let holder = || holder(castle, settings, act.word());
+    let open = || StateRoot::open(&castle.state, &holder());
     let mut root = match until_free(patience, open, busy) {
         Err(damage @ StateError::Corrupt(_)) => {
             let (root, aside) =
-                StateRoot::open_anew(&castle.state, &holder).map_err(|e| state_problem(&e))?;
+                StateRoot::open_anew(&castle.state, &holder()).map_err(|e| state_problem(&e))?;
             tell_anew(&damage, &aside);
             root
         }

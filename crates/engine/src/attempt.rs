@@ -143,13 +143,16 @@ where
     let mut last = None;
     loop {
         tries += 1;
+        let in_time = Instant::now() < cx.deadline();
         let failure = match within_deadline(cx, call()).await {
             Some(Ok(value)) => return Ok(value),
             Some(Err(failure)) if !failure.is_transient() && !planted(Bug::RetryOfAnything) => {
                 return Err(failure);
             }
-            Some(Err(failure)) => failure,
+            // A try that began with no time left met nothing but that.
+            Some(Err(failure)) if in_time => failure,
             // What an earlier try met says more than that the last one was cut off.
+            Some(Err(failure)) => return Err(last.unwrap_or(failure)),
             None => return Err(last.unwrap_or_else(|| late(cx))),
         };
         let left = cx.deadline().saturating_duration_since(Instant::now());

@@ -28,6 +28,12 @@ impl Graph {
         self.decls.push(decl);
     }
 
+    /// Adds the steps of another graph, each with something put around it.
+    pub fn add_all(&mut self, other: Self, around: impl Fn(Arc<dyn Step>) -> Arc<dyn Step>) {
+        self.steps.extend(other.steps.into_iter().map(|(id, step)| (id, around(step))));
+        self.decls.extend(other.decls);
+    }
+
     /// Every declaration, in the order added.
     #[must_use]
     pub fn decls(&self) -> &[StepDecl] {

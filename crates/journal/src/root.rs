@@ -141,7 +141,7 @@ impl StateRoot {
         };
         // With nobody at work, neither when we began to read nor now, the files must fit each other.
         if holder.is_none()
-            && read_holder(&again, &path)?.filter(is_there).is_none()
+            && read_holder(&again, &path)?.as_ref().is_none_or(|holder| !is_there(holder))
             && let Err(damage) = reading.check_at_rest()
         {
             return Ok(Some(Peek::damaged(damage, None)));

@@ -35,13 +35,14 @@ async fn look(spec: &Spec, world: &World, access: &Access, gone: bool) -> Result
     let secrets = keys(&sources, spec).await?;
     let mut items = Vec::new();
     let mut kept = None;
+    // In few words: the rest of the way there stands in the castle file.
+    let place = castle_platforms::escrow::words(spec);
     match sources.escrowed(spec).await {
-        Ok((place, entries)) => {
+        Ok((_, entries)) => {
             kept = bundle(&entries);
             items.extend(entries.iter().filter_map(|entry| escrow(spec, &place, entry, gone)));
         }
         Err(failure) => {
-            let place = castle_platforms::escrow::words(spec);
             let why = format!("it can not be looked at: {failure}");
             let unseen = Item::new(Standing::Unseen, Kind::Escrow, "what is in escrow", place, why);
             items.push(unseen.advice("mend that, then run `castle audit`"));

@@ -13,6 +13,7 @@ use crate::release::{Release, step};
 use crate::watched::{self, Watched, WatchedStep, all_ready};
 
 mod overlay;
+pub(crate) mod proof;
 pub(crate) mod store;
 
 /// The namespace that the release brings.
@@ -37,10 +38,16 @@ pub fn operator_id() -> StepId {
     StepId::new("engine", "operator")
 }
 
-/// The step that makes the store and proves it.
+/// The step that makes the store.
 #[must_use]
 pub fn store_id() -> StepId {
     StepId::new("engine", "store")
+}
+
+/// The step that proves the store by a secret that comes through.
+#[must_use]
+pub fn proof_id() -> StepId {
+    StepId::new("engine", "proof")
 }
 
 /// What is looked at where Flux installs it.
@@ -68,6 +75,16 @@ pub(crate) fn has_store(spec: &Spec) -> bool {
     installed && spec.secrets.infisical().is_some()
 }
 
+/// Whether the store is proven by a secret: not where none may come into the cluster.
+fn is_proven(spec: &Spec) -> bool {
+    has_store(spec) && proof::probed_key(spec).is_some()
+}
+
+/// The step whose proof says that the layer is there; none if it is switched off.
+pub(crate) fn last_id(spec: &Spec) -> Option<StepId> {
+    declare(spec).pop().map(|decl| decl.id)
+}
+
 /// The steps of this layer; none if it is switched off.
 #[must_use]
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
@@ -93,7 +110,15 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         steps.push(
             StepDecl::new(store_id(), format!("secret store {STORE}"), "store")
                 .needs([operator_id(), ids::secrets_read()])
-                .weight(4_000)
+                .weight(1_000)
+                .contained("the VMs"),
+        );
+    }
+    if is_proven(spec) {
+        steps.push(
+            StepDecl::new(proof_id(), format!("a secret through {STORE}"), "store")
+                .needs([store_id(), ids::secrets_read()])
+                .weight(3_000)
                 .contained("the VMs"),
         );
     }
@@ -108,8 +133,10 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
             graph.add(decl, WatchedStep { cluster: cluster.clone(), watched: &WATCHED });
         } else if decl.id == operator_id() {
             graph.add(decl, step(&RELEASE, &cluster));
-        } else {
+        } else if decl.id == store_id() {
             graph.add(decl, store::SecretStore(cluster.clone()));
+        } else {
+            graph.add(decl, proof::Proof(cluster.clone()));
         }
     }
 }

@@ -41,7 +41,10 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     let cluster = Cluster::new(spec, world);
     for (layer, decl) in spec.layers.iter().zip(declare(spec)) {
         let (cluster, set) = (cluster.clone(), set(layer));
-        graph.add(decl, ManifestStep { cluster, set, makes: &[], yields: false });
+        graph.add(
+            decl,
+            ManifestStep { cluster, set, makes: &[], yields: false, only_applied: false },
+        );
     }
 }
 
@@ -61,8 +64,7 @@ fn last_step(spec: &Spec, layer: &LayerName) -> Option<StepId> {
     match layer.as_str() {
         "secrets" => Some(ids::secrets_escrow()),
         "platform" => Some(ids::nodes()),
-        "engine" if engine::has_store(spec) => Some(engine::store_id()),
-        "engine" => spec.engine.enabled.then(engine::operator_id),
+        "engine" => engine::last_id(spec),
         "networking" if spec.networking.owner == LayerOwner::Flux => {
             spec.networking.enabled.then(networking::metallb_id)
         }

@@ -11,6 +11,7 @@ use castle_wire::World;
 use serde_json::Value;
 
 use crate::engine;
+use crate::manifest::Running;
 use crate::overlay::{Adjustment, add_flag, containers, patches};
 use crate::release::{Release, step};
 
@@ -22,6 +23,7 @@ mod owners;
 mod repository;
 mod revision;
 mod source;
+mod token;
 mod units;
 mod watchdog;
 
@@ -40,6 +42,18 @@ pub(crate) const RELEASE: Release =
 #[must_use]
 pub fn flux_id() -> StepId {
     StepId::new("gitops", "flux")
+}
+
+/// The step that sees Flux run.
+#[must_use]
+pub fn controllers_id() -> StepId {
+    StepId::new("gitops", "controllers")
+}
+
+/// The step that gives Flux the repository's credentials.
+#[must_use]
+pub fn token_id() -> StepId {
+    StepId::new("gitops", "token")
 }
 
 /// The step that ties Flux to the repository.
@@ -67,12 +81,21 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         return Vec::new();
     }
     let gitops = &spec.gitops;
-    let mut source_needs = vec![flux_id(), ids::secrets_read()];
+    let mut token_needs = vec![flux_id(), ids::secrets_read()];
     if through_engine(spec) {
-        source_needs.push(engine::store_id());
+        token_needs.push(engine::store_id());
     }
     let within = "the VMs";
-    vec![
+    // What fetches the repository needs the kinds of Flux and the token; that all of Flux runs is proven meanwhile.
+    let mut source_needs = vec![flux_id(), ids::secrets_read()];
+    let token = gitops.token.as_ref().map(|token| {
+        source_needs.push(token_id());
+        StepDecl::new(token_id(), format!("{} for the repository", token.0), "source")
+            .needs(token_needs)
+            .weight(3_000)
+            .contained(within)
+    });
+    let mut steps = vec![
         StepDecl::new(ids::repository(), format!("what {} holds", gitops.url), "repository")
             .needs([ids::secrets_read()])
             .weight(500)
@@ -80,22 +103,30 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(flux_id(), "Flux", "flux")
             .set()
             .needs([ids::access()])
-            .weight(16_000)
+            .weight(1_000)
             .contained(within)
             .notes(RELEASE.notes(spec)),
+        StepDecl::new(controllers_id(), "Flux' controllers", "flux")
+            .needs([flux_id()])
+            .weight(15_000)
+            .only("it only proves"),
+    ];
+    steps.extend(token);
+    steps.extend([
         StepDecl::new(source_id(), format!("{} at {}", gitops.url, gitops.branch), "source")
             .needs(source_needs)
             .weight(6_000)
             .contained(within),
         StepDecl::new(handover_id(), format!("handover of {}", gitops.path), "handover")
-            .needs([source_id(), ids::nodes()])
+            .needs([source_id(), controllers_id(), ids::nodes()])
             .weight(6_000)
             .contained(within),
         StepDecl::new(convergence_id(), "what Flux builds", "convergence")
             .needs([handover_id()])
             .weight(40_000)
             .only("it only proves"),
-    ]
+    ]);
+    steps
 }
 
 /// Adds the look at the repository alone, which the steps that make machines wait for.
@@ -112,7 +143,11 @@ pub fn build(graph: &mut Graph, spec: &Arc<Spec>, world: &World) {
     build_repository(graph, spec, world);
     for decl in declare(spec).into_iter().filter(|decl| decl.id != ids::repository()) {
         if decl.id == flux_id() {
-            graph.add(decl, step(&RELEASE, &cluster));
+            graph.add(decl, step(&RELEASE, &cluster).applied());
+        } else if decl.id == controllers_id() {
+            graph.add(decl, Running(step(&RELEASE, &cluster)));
+        } else if decl.id == token_id() {
+            graph.add(decl, token::Token(cluster.clone()));
         } else if decl.id == source_id() {
             graph.add(decl, source::Source(cluster.clone()));
         } else if decl.id == handover_id() {

@@ -14,6 +14,7 @@ mod overlay;
 mod release;
 pub mod secrets;
 pub mod sets;
+mod silent;
 pub mod storage;
 mod trial;
 mod watched;
@@ -24,10 +25,12 @@ use castle_engine::Graph;
 /// A machine identity of Infisical.
 pub use castle_infisical::Credentials;
 use castle_model::{Spec, StepDecl};
+use castle_platforms::cluster::Cluster;
 use castle_wire::World;
 
 pub use release::adjusted;
 use secrets::source::Access;
+use silent::InCluster;
 
 /// Every step of a castle, the platform's included.
 #[must_use]
@@ -52,11 +55,14 @@ pub fn build(spec: &Arc<Spec>, world: &World, access: Access) -> Graph {
     secrets::build(&mut graph, spec, world, access);
     sets::build(&mut graph, spec, world);
     castle_platforms::build(&mut graph, spec, world);
-    engine::build(&mut graph, spec, world);
-    networking::build(&mut graph, spec, world);
-    storage::build(&mut graph, spec, world);
-    gitops::build(&mut graph, spec, world);
-    extra::build(&mut graph, spec, world);
+    let mut inside = Graph::new();
+    engine::build(&mut inside, spec, world);
+    networking::build(&mut inside, spec, world);
+    storage::build(&mut inside, spec, world);
+    gitops::build(&mut inside, spec, world);
+    extra::build(&mut inside, spec, world);
+    let cluster = Cluster::new(spec, world);
+    graph.add_all(inside, |step| Arc::new(InCluster { step, cluster: cluster.clone() }));
     graph
 }
 

@@ -23,9 +23,11 @@ mod bringer;
 mod forgotten;
 mod form;
 pub(crate) mod ledger;
+mod running;
 mod set;
 
 pub(crate) use apply::together;
+pub(crate) use running::Running;
 pub(crate) use set::{Set, Source};
 
 /// The objects of a set, kept for the rest of the run.
@@ -77,6 +79,8 @@ pub(crate) struct ManifestStep {
     pub(crate) makes: &'static [(&'static str, &'static str, &'static str)],
     /// Whether what Flux applies of it too is left to Flux.
     pub(crate) yields: bool,
+    /// Whether it is proven once its kinds are served; [`Running`] then sees its workloads run.
+    pub(crate) only_applied: bool,
 }
 
 impl ManifestStep {
@@ -109,6 +113,17 @@ impl ManifestStep {
         Ok((survey, left))
     }
 
+    /// The same, proven once its kinds are served: whoever needs those alone need not wait for its workloads.
+    pub(crate) fn applied(self) -> Self {
+        Self { only_applied: true, ..self }
+    }
+
+    /// Whether an object has to become ready for the step to be proven.
+    fn waits_for(&self, object: &Object) -> bool {
+        let of_interest = !self.only_applied || object.kind() == "CustomResourceDefinition";
+        of_interest && !is_silent(object)
+    }
+
     /// What the set makes by itself.
     fn made(&self) -> impl Iterator<Item = ObjectId> {
         self.makes
@@ -130,7 +145,7 @@ impl ManifestStep {
         let ours = selector(&self.cluster);
         let mut places: BTreeSet<Place> = wanted
             .iter()
-            .filter(|object| !is_silent(object))
+            .filter(|object| self.waits_for(object))
             .map(|object| Place {
                 api_version: object.api_version().to_owned(),
                 kind: object.kind().to_owned(),
@@ -144,6 +159,9 @@ impl ManifestStep {
             let labelled = Place::within(&id.api_version, &id.kind, &namespace).only(ours.clone());
             places.remove(&labelled);
             places.insert(Place { selector: String::new(), ..labelled });
+        }
+        if self.only_applied {
+            return places.into_iter().collect();
         }
         // Pods have no label of ours either; they say why a workload is late.
         let works = wanted.iter().filter(|object| matches!(object.group(), "apps" | "batch"));
@@ -203,8 +221,9 @@ impl Step for ManifestStep {
                 Some(object) => made.push(object),
             }
         }
-        let judged = survey.same.iter().filter(|o| !is_silent(o)).count() + made.len();
-        let verdict = held_up(survey.same.iter().chain(&made));
+        let loud: Vec<&Object> = survey.same.iter().filter(|o| self.waits_for(o)).collect();
+        let judged = loud.len() + made.len();
+        let verdict = held_up(loud.into_iter().chain(&made));
         Ok(observed(verdict.unwrap_or_else(|| Verdict::Ready(self.proof(&wanted.objects, judged)))))
     }
 
@@ -227,8 +246,9 @@ impl Step for ManifestStep {
         let wanted = self.wanted(cx).await?;
         let objects = &wanted.objects;
         // Every change of the cluster is judged, so what does not change is looked up once.
-        let loud = objects.iter().filter(|o| !is_silent(o)).map(Object::id).chain(self.made());
-        let (loud, services): (Vec<ObjectId>, _) = (loud.collect(), hook_services(objects));
+        let loud = objects.iter().filter(|o| self.waits_for(o)).map(Object::id).chain(self.made());
+        let hooks = if self.only_applied { BTreeSet::new() } else { hook_services(objects) };
+        let (loud, services): (Vec<ObjectId>, _) = (loud.collect(), hooks);
         let judge = |there: &Objects| match verdict(&loud, &services, there) {
             Verdict::Ready(judged) => Verdict::Ready(self.proof(objects, judged)),
             Verdict::Waiting(reason) => Verdict::Waiting(reason),

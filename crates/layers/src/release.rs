@@ -70,6 +70,7 @@ pub(crate) fn step(release: &Release, cluster: &Arc<Cluster>) -> ManifestStep {
         set: set(release, &cluster.spec),
         makes: release.makes,
         yields: release.yields,
+        only_applied: false,
     }
 }
 

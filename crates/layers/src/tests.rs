@@ -17,6 +17,7 @@ use castle_rehearsal::host::{Host, runtime};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::engine::proof::Proof;
 use crate::engine::store::SecretStore;
 use crate::networking::pool::Pool;
 use crate::objects::marked;
@@ -32,6 +33,7 @@ mod handover;
 mod machines;
 mod owners;
 mod sets;
+mod silent;
 mod ways;
 
 /// A rehearsal with journals in memory.
@@ -306,13 +308,13 @@ fn rough(rehearsal: &Rehearsal) -> Graph {
     let declared = [engine::declare(spec), networking::declare(spec), storage::declare(spec)];
     for decl in declared.concat() {
         let cluster = cluster.clone();
-        if decl.id == engine::store_id() {
+        if decl.id == engine::proof_id() {
             let probe = json!({
                 "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
                 "metadata": {"name": "castle-probe", "namespace": engine::NAMESPACE},
                 "spec": {"secretStoreRef": {"name": engine::STORE, "kind": "ClusterSecretStore"}},
             });
-            graph.add(decl, Rough { step: SecretStore(cluster.clone()), cluster, probe });
+            graph.add(decl, Rough { step: Proof(cluster.clone()), cluster, probe });
         } else if decl.id == storage::volume_id() {
             let probe = json!({
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -329,6 +331,8 @@ fn rough(rehearsal: &Rehearsal) -> Graph {
             graph.add(decl, Rough { step: Pool(cluster.clone()), cluster, probe });
         } else if decl.id == networking::metallb_id() {
             graph.add(decl, step(&networking::RELEASE, &cluster));
+        } else if decl.id == engine::store_id() {
+            graph.add(decl, SecretStore(cluster));
         } else if decl.id == engine::operator_id() {
             graph.add(decl, step(&engine::RELEASE, &cluster));
         } else {

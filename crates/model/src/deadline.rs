@@ -62,7 +62,12 @@ pub const TABLE: &[Entry] = &[
         "the repository is read and looked into, before anything is built",
     ),
     entry("flux", "gitops", 300, "Flux' controllers run"),
-    entry("source", "gitops", 180, "Flux has fetched the head of the branch"),
+    entry(
+        "source",
+        "gitops",
+        300,
+        "Flux has fetched the head of the branch, with the token that it needs",
+    ),
     entry("handover", "gitops", 180, "the root Kustomization is applied at what its source holds"),
     entry("convergence", "gitops", 900, "every Kustomization is Ready at what its source holds"),
     entry("manifests", "", 300, "the objects of a layer of your own are ready"),

@@ -90,10 +90,15 @@ impl Step for Nodes {
         };
         let what = "every node to be Ready";
         let settled = self.cluster.settled_by(cx, what, Self::places(), judge, Some(closer)).await;
-        let failure = match settled {
+        let late = match settled {
             Ok(proof) => return Ok(proof),
-            Err(failure) => patience.explained(failure),
+            Err(failure) => failure,
         };
+        let failure = patience.explained(late.clone());
+        // What a machine says of itself is worth more than what may have happened to its Node.
+        if failure.hint != late.hint {
+            return Err(failure);
+        }
         let there = self.cluster.look(cx, &Self::places()).await.unwrap_or_default();
         let gone = |node: &&NodeSpec| {
             !there.contains_key(&ObjectId::cluster("v1", "Node", node.name.as_str()))

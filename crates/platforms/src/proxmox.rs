@@ -91,6 +91,7 @@ pub fn declare(spec: &Wanted) -> Vec<StepDecl> {
         StepDecl::new(strays_id(), "VMs that the castle file no longer names", "vm")
             .needs([StepId::new("secrets", "escrow")])
             .weight(200)
+            .observed("on the way up it is only told of")
             .undo(),
     );
     for node in &spec.nodes {

@@ -24,7 +24,7 @@ use crate::point::Recorder;
 use crate::setting::Setting;
 
 /// How long the world goes on by itself before it is looked at, in virtual seconds: whatever was under way is over then.
-const SETTLE: Duration = Duration::from_secs(600);
+const SETTLE: Duration = Duration::from_mins(10);
 
 /// The world and the state on disk at one moment.
 #[derive(Debug)]

@@ -105,7 +105,9 @@ pub fn reference(setting: &Setting, act: Act) -> Result<Reference, String> {
         return Err(format!("{} does not succeed: {}", failed.command.word(), failed.verdict()));
     }
     let mut counts = Counts::new();
-    runs.iter().for_each(|run| check::count(&run.requests, &mut counts));
+    for run in &runs {
+        check::count(&run.requests, &mut counts);
+    }
     Ok(Reference {
         points: recorder.count(),
         states: recorder.states(),
@@ -230,7 +232,9 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
         let answered = if index < point.command { run.requests.len() } else { point.requests };
         check::count(&run.requests[..answered.min(run.requests.len())], &mut counts);
     }
-    runs.iter().for_each(|run| check::count(&run.requests, &mut counts));
+    for run in &runs {
+        check::count(&run.requests, &mut counts);
+    }
     found.extend(check::doubles(&reference.counts, &counts));
     found
 }

@@ -5,6 +5,7 @@ use castle_model::planted::{Bug, plant};
 use crate::castle::Command::{Down, Up};
 use crate::check::Violation;
 use crate::point::Moment;
+use crate::seeds::{Almanac, live};
 use crate::setting::Shape;
 use crate::trial::Part::{Forgets, Happens, Runs as Run};
 use crate::trial::{Runs, Trial};
@@ -249,4 +250,11 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
 pub fn play(planted: &Planted) -> Vec<Violation> {
     let _bug = plant(planted.bug);
     planted.trial.play()
+}
+
+/// The first of so many seeds that breaks a law while a bug is planted, and the law.
+#[must_use]
+pub fn first_seed(bug: Bug, almanac: &Almanac, seeds: u64) -> Option<(u64, &'static str)> {
+    let _bug = plant(bug);
+    (1..=seeds).find_map(|seed| Some((seed, live(seed, almanac).violations.first()?.law)))
 }

@@ -78,6 +78,17 @@ pub fn live(seed: u64, almanac: &Almanac) -> Life {
 }
 
 impl Almanac {
+    /// Fills it for every shape that is drawn, before anything is broken on purpose.
+    ///
+    /// # Errors
+    /// If a castle does not rise.
+    pub fn prepare(&self) -> Result<(), String> {
+        for (shape, _) in SHAPES {
+            self.standing(&Setting::of(shape, 1), shape)?;
+        }
+        Ok(())
+    }
+
     /// What a datacenter counts of ours when a castle of this shape stands.
     fn standing(&self, setting: &Setting, shape: Shape) -> Result<Arc<Value>, String> {
         let key = (shape.control_planes, shape.workers);

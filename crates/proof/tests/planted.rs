@@ -8,22 +8,25 @@ use castle_model::Bug;
 use castle_proof::planted::{all, play};
 
 #[test]
-fn every_planted_bug_is_found() {
-    let planted = all();
-    let bugs: BTreeSet<Bug> = planted.iter().map(|planted| planted.bug).collect();
+fn every_bug_has_its_trial() {
+    let bugs: BTreeSet<Bug> = all().iter().map(|planted| planted.bug).collect();
     assert_eq!(bugs, BTreeSet::from(Bug::ALL));
-    for planted in &planted {
-        let found = play(planted);
+    assert!(bugs.len() >= 20);
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for planted in all() {
+        let found = play(&planted);
         let laws: BTreeSet<&str> = found.iter().map(|violation| violation.law).collect();
-        assert!(laws.contains(planted.law), "{:?}: {found:?}", planted.bug);
+        assert!(laws.contains(planted.law), "{:?} is missed: {found:?}", planted.bug);
     }
 }
 
 #[test]
 fn nothing_is_found_where_no_bug_is_planted() {
-    let planted = all();
     let mut seen = BTreeSet::new();
-    for trial in planted.iter().map(|planted| planted.trial).filter(|t| seen.insert(t.name)) {
-        assert_eq!(trial.play(), Vec::new(), "{}", trial.name);
+    for planted in all().iter().filter(|planted| seen.insert(planted.trial.name)) {
+        assert_eq!(planted.trial.play(), Vec::new(), "{}", planted.trial.name);
     }
 }

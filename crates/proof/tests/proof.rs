@@ -25,6 +25,7 @@ fn eighth() -> usize {
     asked.map_or(0, |text| text.parse().expect("CASTLE_EIGHTH is a number")) % PARTS
 }
 
+#[expect(clippy::print_stdout, reason = "which part was tried, for whoever reads the log")]
 fn an_eighth_of(act: Act) {
     let setting = Setting::of(Shape::WHOLE, SEED);
     let reference = reference(&setting, act).expect("the act succeeds when nobody kills it");

@@ -36,6 +36,7 @@ const CONTRACT: &[(&str, &str)] = &[
     ("lists and watches", include_str!("../tests/real/contract/lists.rs")),
     ("refusals", include_str!("../tests/real/contract/refusals.rs")),
     ("removal", include_str!("../tests/real/contract/removal.rs")),
+    ("tables", include_str!("../tests/real/contract/tables.rs")),
     ("webhooks", include_str!("../tests/real/contract/webhooks.rs")),
 ];
 
@@ -196,6 +197,17 @@ fn of_talos(page: &mut String) {
         .map(|(kind, space)| format!("`{kind}` ({space})"))
         .collect();
     say(page, &format!("\nResources, read and followed: {}.", resources.join(", ")));
+    say(
+        page,
+        "\nRecorded too, and not replayed, because the moments are those of the machine that it ran on; what is seen in the end, and in which order, is held by a test:\n",
+    );
+    for course in fidelity::TALOS_COURSES {
+        let test = match course.test {
+            "" => "no test".to_owned(),
+            test => format!("`{test}`"),
+        };
+        say(page, &format!("- {}: {test}", course.what));
+    }
     clients(page, "Talos");
     differences_of(page, "Talos");
 }
@@ -231,6 +243,8 @@ fn of_kubernetes(page: &mut String) {
             .filter_map(|line| line.trim().strip_prefix("(\"")?.split('"').next())
             .collect();
         assert!(!cases.is_empty(), "no case of {subject} is found");
+        let all = text.matches("|api| Box::pin(").count();
+        assert_eq!(cases.len(), all, "a case of {subject} is written over several lines");
         say(page, &format!("- {subject}: {}", cases.join("; ")));
     }
     clients(page, "Kubernetes");
@@ -296,14 +310,13 @@ fn clients(page: &mut String, server: &str) {
                 write!(list, "{comma}`{}`{who}", asked.words).unwrap();
             }
         }
-        say(
-            page,
-            &format!(
-                "\n{} is asked {} things, of which {refused} must be refused: {list}.",
-                client.name,
-                questions.len()
-            ),
-        );
+        // A script goes on after a refusal, and tells of it.
+        let refused = match refused {
+            0 => String::new(),
+            refused => format!(", of which {refused} must be refused"),
+        };
+        let asked = questions.len();
+        say(page, &format!("\n{} is asked {asked} things{refused}: {list}.", client.name));
     }
 }
 

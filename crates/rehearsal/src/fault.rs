@@ -25,8 +25,8 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub use armed::Strike;
 pub(crate) use armed::{Armed, Due, Seen};
+pub use armed::{Sort, Strike};
 pub use draw::draw;
 pub use error::RuleError;
 pub use file::{FileError, read};

@@ -410,6 +410,12 @@ impl Host {
         self.shared.unstruck()
     }
 
+    /// The rules whose changes are still there and could be mended, without their times.
+    #[must_use]
+    pub fn unmended(&self) -> Vec<String> {
+        self.shared.unmended()
+    }
+
     /// The rules that are armed, as they are written.
     #[must_use]
     pub fn rules(&self) -> Vec<String> {

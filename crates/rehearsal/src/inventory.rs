@@ -89,6 +89,7 @@ impl Inventory {
                 talos.wrong(|vmid| datacenter.proxmox.guest_name(vmid)),
                 datacenter.infisical.wrong(),
                 datacenter.sources.wrong(),
+                kubernetes.wrong(datacenter.now),
             ]
             .concat(),
             rules: Vec::new(),

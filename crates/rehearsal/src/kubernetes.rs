@@ -25,6 +25,7 @@ mod network;
 mod nodes;
 mod patch;
 mod pods;
+mod power;
 mod pulls;
 mod refuse;
 mod review;
@@ -98,11 +99,11 @@ enum Work {
     /// A node has been silent for so long that it counts as gone.
     NodeSilent { name: String, joined: u64 },
     /// A kubelet tries again to pull a pod's images.
-    PullAgain { key: String, uid: String, attempt: u32 },
+    PullAgain { key: String, uid: String, attempt: u32, losses: u64 },
     /// A pod's images are there and its containers run.
-    PodStarted { key: String, uid: String },
+    PodStarted { key: String, uid: String, losses: u64 },
     /// A pod's probes pass.
-    PodReady { key: String, uid: String },
+    PodReady { key: String, uid: String, losses: u64 },
     /// A webhook's certificate has been written into its configurations.
     Authority { namespace: String, service: String },
     /// A webhook's process listens.
@@ -207,6 +208,8 @@ impl Kubernetes {
                     version: version.clone(),
                     joined: 0,
                     network: false,
+                    off: false,
+                    losses: 0,
                 };
                 self.node_joined(turn, name, facts);
             }
@@ -256,9 +259,13 @@ impl Kubernetes {
             Work::NodeNetwork { name, joined } => self.node_network(turn, &name, joined),
             Work::NodeReady { name, joined } => self.node_ready(turn, &name, joined),
             Work::NodeSilent { name, joined } => self.node_silent(turn, &name, joined),
-            Work::PullAgain { key, uid, attempt } => self.pull(turn, &key, &uid, attempt),
-            Work::PodStarted { key, uid } => self.pod_started(turn, &key, &uid),
-            Work::PodReady { key, uid } => self.pod_ready(turn, &key, &uid),
+            Work::PullAgain { key, losses, .. }
+            | Work::PodStarted { key, losses, .. }
+            | Work::PodReady { key, losses, .. }
+                if !self.goes_on(&key, losses) => {}
+            Work::PullAgain { key, uid, attempt, .. } => self.pull(turn, &key, &uid, attempt),
+            Work::PodStarted { key, uid, .. } => self.pod_started(turn, &key, &uid),
+            Work::PodReady { key, uid, .. } => self.pod_ready(turn, &key, &uid),
             Work::Authority { namespace, service } => self.authority(&namespace, &service),
             Work::Serving { namespace, service } => self.now_serving(&namespace, &service),
             Work::LonghornDisk { node } => self.longhorn_disk(turn, &node),

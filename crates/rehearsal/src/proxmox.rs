@@ -288,6 +288,19 @@ impl Proxmox {
     }
 }
 
+/// The options that a guest can have, as the schema names them; one that there are several of without its number.
+pub(crate) fn option_names() -> impl Iterator<Item = &'static str> {
+    schema::schema().option_names()
+}
+
+/// What the schema says against an option of a guest, and against its value.
+///
+/// # Errors
+/// The server's words.
+pub(crate) fn judge_option(name: &str, value: Option<&str>) -> Result<(), String> {
+    schema::schema().judge_option(name, value)
+}
+
 /// Virtual milliseconds as seconds since 1970.
 fn seconds(now: u64) -> u64 {
     BIRTH_SECONDS + now / 1000

@@ -129,19 +129,30 @@ impl Talos {
     /// Hears what happens to the VMs.
     pub fn heard(&mut self, turn: &mut Turn<'_>, signal: &Signal) {
         match signal {
-            Signal::VmStarted(facts) => self.switch_on(turn, facts),
-            Signal::VmStopped { vmid } => self.switch_off(turn, *vmid),
+            Signal::VmStarted(facts) => {
+                self.switch_on(turn, facts);
+                self.note_of(turn, facts.vmid);
+            }
+            Signal::VmStopped { vmid } => {
+                self.switch_off(turn, *vmid);
+                self.note(turn);
+            }
             Signal::VmDestroyed { vmid } => {
                 self.switch_off(turn, *vmid);
-                self.machines.remove(vmid);
+                if self.machines.remove(vmid).is_some() {
+                    self.bury(*vmid);
+                }
                 self.disk_lost(turn, *vmid);
+                self.note(turn);
             }
             Signal::NodeReady { cluster, name, ready } => {
-                let node = self.machines.values_mut().find(|machine| {
+                let node = self.machines.iter_mut().find(|(_, machine)| {
                     machine.cluster() == Some(cluster) && machine.hostname() == name
                 });
-                if let Some(machine) = node.filter(|machine| machine.running.joined) {
+                if let Some((vmid, machine)) = node.filter(|(_, machine)| machine.running.joined) {
                     machine.running.ready = *ready;
+                    let vmid = *vmid;
+                    self.note_of(turn, vmid);
                 }
             }
             Signal::MachineHalted { .. }
@@ -150,7 +161,6 @@ impl Talos {
             | Signal::NodeJoined { .. }
             | Signal::NodeLost { .. } => {}
         }
-        self.note(turn);
     }
 
     /// Lets what is due happen.
@@ -159,12 +169,15 @@ impl Talos {
             Effect::Reached { vmid, boot, milestone } => {
                 if self.machines.get(&vmid).is_some_and(|m| m.on && m.boot == boot) {
                     self.reach(turn, vmid, milestone);
+                    self.note_of(turn, vmid);
                 }
             }
-            Effect::Election { etcd } => self.elect(turn, etcd),
+            Effect::Election { etcd } => {
+                self.elect(turn, etcd);
+                self.note(turn);
+            }
             Effect::Forget => self.forget_silent(turn.now),
         }
-        self.note(turn);
     }
 
     /// Answers a call to a machine.
@@ -180,7 +193,7 @@ impl Talos {
             };
         }
         let answer = self.write(turn, vmid, call);
-        self.note(turn);
+        self.note_of(turn, vmid);
         answer
     }
 
@@ -251,10 +264,7 @@ impl Talos {
             Listen::Maintenance { .. } => Some(identity(None, None, &name, vec![name.clone()])),
             Listen::Secure { .. } => {
                 let own = machine.config()?;
-                // A worker has no key to sign with: its certificate comes from a control plane.
-                let signer = self.machines.values().filter_map(Machine::config).find(|config| {
-                    config.os.certificate == own.os.certificate && !config.os.key.is_empty()
-                })?;
+                let signer = self.signer(own)?;
                 let client = Some(own.os.certificate.clone());
                 Some(identity(Some(authority(&signer.os)), client, &name, vec![name.clone()]))
             }
@@ -283,6 +293,27 @@ impl Talos {
             }
             Listen::Refused => None,
         }
+    }
+
+    /// The generation of a listener's identity, which open connections compare often: [`Self::identity`] without the keys.
+    #[must_use]
+    pub fn generation(&self, vmid: u32, listen: Listen) -> Option<(u64, u64)> {
+        let machine = self.machines.get(&vmid)?;
+        match listen {
+            Listen::Refused => return None,
+            Listen::KubeApi { .. } => drop(machine.config()?),
+            Listen::Secure { .. } => drop(self.signer(machine.config()?)?),
+            Listen::Maintenance { .. } | Listen::Foreign { .. } | Listen::Mute { .. } => {}
+        }
+        Some((machine.boot, machine.generation))
+    }
+
+    /// Who signs the certificates of a machine's API: a worker has no key, so a control plane does it.
+    fn signer(&self, own: &config::Config) -> Option<&config::Config> {
+        self.machines
+            .values()
+            .filter_map(Machine::config)
+            .find(|config| !config.os.key.is_empty() && config.os.certificate == own.os.certificate)
     }
 
     /// Whether some etcd of a cluster has a quorum, so that its API servers can read and write.

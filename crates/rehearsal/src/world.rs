@@ -18,7 +18,7 @@ use crate::turn::{
 };
 
 /// The format of the datacenter on disk. A change that an older reader would misread raises it.
-pub const FORMAT: u32 = 12;
+pub const FORMAT: u32 = 13;
 
 /// How many signals one input may set off: a loop between parts is a bug, and must not hang.
 const SIGNALS_MAX: usize = 10_000;

@@ -2,6 +2,7 @@
 
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
+use castle_model::step::Wording;
 use castle_model::time::length;
 use castle_model::{Change, Event, EventKind, StepId, Verb};
 
@@ -142,10 +143,14 @@ impl Sheet<'_> {
     }
 
     fn done(&self, step: &StepId, change: Change, proof: &str, took_ms: u64) -> Option<String> {
-        let adopted =
-            self.progress.steps.get(step).is_some_and(|known| known.verb == Some(Verb::Adopt));
+        let known = self.progress.steps.get(step).map(|known| (known.verb, known.wording));
         let word = match change {
-            Change::Unchanged if adopted => "adopted".to_owned(),
+            Change::Unchanged if known.is_some_and(|known| known.0 == Some(Verb::Adopt)) => {
+                "adopted".to_owned()
+            }
+            Change::Unchanged if known == Some((Some(Verb::Create), Some(Wording::Prove))) => {
+                "proven".to_owned()
+            }
             Change::Unchanged | Change::Skipped => return None,
             Change::Created | Change::Updated | Change::Removed => change.to_string(),
         };
@@ -167,14 +172,18 @@ impl Sheet<'_> {
     }
 }
 
-/// The beginning of a long reason, up to a word's end: it comes again with every change, and whole in the report.
+/// The beginning and the end of a long reason, cut between words: whom it is about stands first, and the cause last. It
+/// comes again with every change, and whole in the report.
 fn brief(reason: &str) -> String {
-    let cut = reason.char_indices().nth(REASON_SHOWN).map_or(reason.len(), |(at, _)| at);
-    if cut == reason.len() {
+    let place = |nth: usize| reason.char_indices().nth(nth).map_or(reason.len(), |(at, _)| at);
+    let length = reason.chars().count();
+    if length <= REASON_SHOWN {
         return reason.to_owned();
     }
-    let end = reason[..cut].rfind(' ').unwrap_or(cut);
-    format!("{} …", &reason[..end])
+    let (head, tail) = (place(REASON_SHOWN / 2), place(length - REASON_SHOWN / 2));
+    let end = reason[..head].rfind(' ').unwrap_or(head);
+    let begin = reason[tail..].find(' ').map_or(tail, |at| tail + at + 1);
+    format!("{} … {}", &reason[..end], &reason[begin..])
 }
 
 #[cfg(test)]
@@ -286,7 +295,11 @@ mod tests {
     fn a_long_reason_is_cut_at_a_word() {
         assert_eq!(brief("short"), "short");
         let long = "replica ".repeat(40);
+        let shown = brief(long.trim_end());
+        assert!(shown.contains("replica … replica") && shown.chars().count() < 115, "{shown}");
+        let long = format!("Deployment a/b: {}; Pod c: ImagePullBackOff", "0 of 1 ".repeat(40));
         let shown = brief(&long);
-        assert!(shown.ends_with("replica …") && shown.chars().count() < 115, "{shown}");
+        assert!(shown.starts_with("Deployment a/b: 0 of 1 "), "{shown}");
+        assert!(shown.ends_with("; Pod c: ImagePullBackOff"), "the cause is kept: {shown}");
     }
 }

@@ -224,6 +224,7 @@ fn trouble(decl: &StepDecl, known: Option<&Known>, now: Moment, style: Style) ->
         Some(Known::Intended { verb, task, at }) => {
             let task = task.as_ref().map(|task| format!(", as {task}")).unwrap_or_default();
             let ago = length(now.since(*at));
+            let verb = verb.word_for(decl.wording);
             let text = format!("{}: {verb} {}, begun {ago} ago{task}", decl.id, decl.title);
             format!("\n{}\n", style.hang("open: ", &text, Some(Tone::Wait)))
         }

@@ -39,8 +39,13 @@ fn page() -> String {
          for M:SS, during PHASE ({phases}).\n\
          Times are those of the run, as the screen shows them.\n"
     );
-    let servers: Vec<&Kind> = kinds().filter(|kind| kind.who.len() > 1).collect();
-    part(&mut page, "on the wire, for any server", &servers);
+    let most = kinds().map(|kind| kind.who.len()).max().unwrap_or_default();
+    let wire = kinds().filter(|kind| kind.who.len() > 1);
+    let (any, some): (Vec<&Kind>, Vec<&Kind>) = wire.partition(|kind| kind.who.len() == most);
+    part(&mut page, "on the wire, for any server", &any);
+    let names = |kind: &&Kind| kind.who.iter().map(|who| who.name()).collect::<Vec<_>>().join(", ");
+    let servers = some.first().map(names).unwrap_or_default();
+    part(&mut page, &format!("on the wire, for {servers}"), &some);
     for who in Who::ALL {
         let own: Vec<&Kind> = kinds().filter(|kind| kind.who == [who]).collect();
         part(&mut page, who.name(), &own);
@@ -51,13 +56,43 @@ fn page() -> String {
 fn part(page: &mut String, title: &str, kinds: &[&Kind]) {
     write!(page, "\n{title}\n").ok();
     for kind in kinds {
-        write!(page, "  {}\n    {}\n    {}\n", kind.form(), kind.about, kind.example).ok();
+        write!(page, "  {}\n    {}\n", kind.form(), kind.about).ok();
+        for (name, words) in kind.words() {
+            for line in wrapped(&format!("{name}: {}", words.join(", "))) {
+                writeln!(page, "    {line}").ok();
+            }
+        }
+        writeln!(page, "    {}", kind.example).ok();
     }
+}
+
+/// Breaks a list between words.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < 76 && !line.is_empty() => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(line) if line.is_empty() => line.push_str(word),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_lacks_a_fault_on_the_wire_and_what_a_task_may_be_is_said() {
+        let page = page();
+        let some = "on the wire, for proxmox, kubernetes, infisical, git, downloads\n  SERVER [OBJECT]: drips TIME\n";
+        assert!(page.contains(some), "{page}");
+        assert!(page.contains("    TASK: download, qmcreate, qmstart, "), "{page}");
+    }
 
     #[test]
     fn the_page_fits_a_terminal() {

@@ -185,7 +185,8 @@ mod tests {
             dependents(layer, &decls).iter().map(|decl| decl.id.to_string()).collect()
         };
         assert_eq!(names("storage"), [""; 0]);
-        assert_eq!(names("engine"), ["gitops/source", "gitops/handover", "gitops/convergence"]);
+        let above = ["gitops/token", "gitops/source", "gitops/handover", "gitops/convergence"];
+        assert_eq!(names("engine"), above);
         assert!(names("platform").contains(&"storage/volume".to_owned()));
     }
 

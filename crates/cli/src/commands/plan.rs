@@ -48,6 +48,10 @@ pub(crate) fn run(
     let mut rehearsal = Rehearsal::find(which, everywhere, Some(pace), settings)?;
     let rules = faults::rules(&pace.faults, &rehearsal.castle.spec, everywhere.json)?;
     lock::judge(&rehearsal.castle, everywhere.json)?;
+    if !everywhere.json {
+        let source = &rehearsal.castle.source;
+        output::say(&format!("rehearsal of {source}: no real machine is looked at"));
+    }
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();

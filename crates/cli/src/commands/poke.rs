@@ -25,6 +25,14 @@ pub(crate) fn run(
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
+    if args.list && everywhere.json {
+        for kind in kinds().filter(|kind| kind.is_change()) {
+            let line = serde_json::json!({"name": kind.name, "form": kind.form(), "about": kind.about,
+                "example": now(kind), "mend": kind.can_end()});
+            output::data(&line.to_string());
+        }
+        return Ok(Exit::Done);
+    }
     if args.list {
         output::data(&list());
         return Ok(Exit::Done);
@@ -32,9 +40,9 @@ pub(crate) fn run(
     let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
     let (rule, troubles) = read(args, &rehearsal)?;
     state::other_world(&rehearsal.castle)?;
-    let (poked, hosted) = poke(&rehearsal, &troubles)?;
     let no_more = if args.mend { ", no more" } else { "" };
     let what = format!("{}{no_more}", rule.sentence());
+    let (poked, hosted) = poke(&rehearsal, (&rule, &what), &troubles)?;
     if everywhere.json {
         let told = serde_json::json!({"rule": rule.to_string(), "mended": args.mend, "what": what,
             "at": poked.at, "changed": poked.changed, "hosted": hosted});
@@ -43,9 +51,12 @@ pub(crate) fn run(
     let command = &rehearsal.castle.command;
     let look = format!("`{} inventory`", rehearse(command));
     if !poked.changed {
-        return Err(Problem::refused(format!("nothing changed by `{rule}`")).hint(format!(
-            "it is so already, or there is no such thing in the datacenter: {look} shows it"
-        )));
+        let why = match rule.kind().name {
+            "foreign vm" | "foreign container" => "that number is taken",
+            _ => "it is so already, or there is no such thing in the datacenter",
+        };
+        return Err(Problem::refused(format!("nothing changed by `{rule}`: {why}"))
+            .hint(format!("{look} shows what is there")));
     }
     if !everywhere.json {
         output::say(&format!("[{:>5}] {what}", time(poked.at)));
@@ -91,8 +102,13 @@ fn read(args: &Poke, rehearsal: &Rehearsal) -> Result<(Rule, Vec<Trouble>), Prob
 }
 
 /// Lets it happen in the process that hosts the world, or here if there is none, and says whether there was one.
-fn poke(rehearsal: &Rehearsal, troubles: &[Trouble]) -> Result<(Poked, bool), Problem> {
-    let ask = Ask::Poke(troubles.to_vec());
+fn poke(
+    rehearsal: &Rehearsal,
+    (rule, what): (&Rule, &str),
+    troubles: &[Trouble],
+) -> Result<(Poked, bool), Problem> {
+    let (rule, what) = (rule.to_string(), what.to_owned());
+    let ask = Ask::Poke { rule, what, troubles: troubles.to_vec() };
     for left in (0..TRIES).rev() {
         let told = desk::ask(&rehearsal.datacenter, &ask).map_err(|error| unanswered(&error))?;
         if let Some(Told::Poked(poked)) = told {

@@ -6,6 +6,7 @@ use castle_model::{PastRun, RunId};
 use castle_view::history::{Reborn, cycles};
 
 use crate::castle::{Castle, layers};
+use crate::commands::run::Act;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
@@ -137,8 +138,8 @@ async fn begin(
     if let Some(rebirth) = &open {
         refuse_other(session, certify, rebirth)?;
         catch_up(session, journals)?;
-    } else if let Some(cycles) = certify.filter(|cycles| *cycles > 1) {
-        tell(session, &format!("the castle goes and comes back {cycles} times"));
+    } else {
+        tell_cycles(session, Act::Rebirth(certify));
     }
     let razes = due(journals).is_none_or(|(direction, _)| direction == Direction::Down);
     let whole = open.as_ref().is_some_and(Rebirth::is_complete);
@@ -153,6 +154,13 @@ async fn begin(
         RebirthRecord::Begun { cycles: certify.unwrap_or(1), certify: certify.is_some(), after };
     record(session, journals, if open.is_some() { &RebirthRecord::Resumed } else { &begun })?;
     Ok(agreed)
+}
+
+/// Says, before anybody is asked, that it is more than once.
+pub(crate) fn tell_cycles(session: &Session<'_>, act: Act) {
+    if let Act::Rebirth(Some(cycles @ 2..)) = act {
+        tell(session, &format!("the castle goes and comes back {cycles} times"));
+    }
 }
 
 /// One that is open is finished before another is begun.

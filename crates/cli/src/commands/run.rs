@@ -161,11 +161,12 @@ fn rehearsed(
         let went = tokio::select! {
             biased;
             // A world that can not be written any more answers nobody: say so now, not after every deadline.
-            error = host.trouble() => return Err(rehearsal.unusable(&error)),
+            error = host.trouble() => return Err(rehearsal.ended(&error)),
             went = work => went,
             () = braked => Ok(Went::Through(Exit::Interrupted)),
         };
         faults::close(&host, json);
+        faults::remains(&host, json, &rehearsal::rehearse(&rehearsal.castle.command));
         host.close().map_err(|e| {
             Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)
         })?;
@@ -211,6 +212,7 @@ async fn perform(
         (_, yes) => Consent::of(yes),
     };
     if is_asking(args, session.settings) {
+        rebirth::tell_cycles(session, act);
         let open = journals.open_rebirth().filter(|_| matches!(act, Act::Rebirth(_)));
         let first = open.map_or(act.first(), |rebirth| rebirth.due().unwrap_or(Direction::Up));
         return session.agree(first, &consent, journals).await.map(Went::Agreed);

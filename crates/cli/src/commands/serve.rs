@@ -23,7 +23,7 @@ use crate::state;
 
 mod holder;
 mod place;
-mod sheet;
+pub(crate) mod sheet;
 
 pub(super) use self::sheet::FOLDER;
 

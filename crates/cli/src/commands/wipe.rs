@@ -91,7 +91,7 @@ fn show_list(session: &Session<'_>, hits: &[Hit], before: &Audit) {
         output::data(&page);
     }
     for item in beside {
-        output::data(&format!("beside them would go: {} on {}", item.what, item.place));
+        output::data(&format!("beside them would go: {}, {}", item.what, item.place));
     }
 }
 

@@ -23,6 +23,8 @@ fn all() -> Vec<(String, String)> {
 
 /// The faults that no run can mend: where castle stops, and a word of what it says. Every other one ends well.
 const NAMED: &[(&str, &str, &str)] = &[
+    ("kubernetes: deleted", "networking/pool transient", "MetalLB has said nothing"),
+    ("kubernetes: scaled", "networking/pool transient", "MetalLB has said nothing"),
     ("proxmox: full", "platform/preflight conflict", "local-lvm"),
     ("proxmox: task hangs", "platform/vm/cp-02 transient", "create VM 422"),
     ("proxmox: task fails", "platform/vm/cp-01 invalid", "the task failed"),
@@ -40,7 +42,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("talos: unwritable", "platform/config/worker-01 transient", "still in maintenance mode"),
     ("talos: etcd removed", "transient", "192.168.1.213:6443: Connection refused"),
     ("network: stolen", "platform/preflight conflict", "192.168.1.214"),
-    ("kubernetes: empty secrets", "engine/store invalid", "without a value"),
+    ("kubernetes: empty secrets", "engine/proof invalid", "without a value"),
     ("flux: suspended", "gitops/source transient", "is suspended"),
     ("infisical: expired", "denied", "expired client secret"),
     ("infisical: revoked", "denied", "Invalid credentials"),

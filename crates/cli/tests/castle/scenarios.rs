@@ -68,6 +68,17 @@ fn the_list_names_every_story_of_the_folder() {
         .map(str::to_owned)
         .collect();
     assert_eq!(listed, names());
+    // Every row of the list of failures has its story, or the reason why there is none.
+    let told = Context::new().run(&["rehearse", "scenario", "--page"]).ends(0).out;
+    for row in 1..=38 {
+        let named = [
+            format!("From D {row},"),
+            format!("From D {row}."),
+            format!(", D {row},"),
+            format!("| D {row} |"),
+        ];
+        assert!(named.iter().any(|name| told.contains(name)), "nothing is said of D {row}");
+    }
     let page = Path::new(FOLDER).join("../docs/scenarios.md");
     let fresh = Context::new().run(&["rehearse", "scenario", "--page"]).ends(0);
     assert_eq!(std::fs::read_to_string(page).unwrap(), fresh.out, "`cargo xtask docs` writes it");

@@ -114,6 +114,13 @@ fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     assert!(up.out.contains("handover: Flux owns what the cluster hosts"), "{}", up.out);
     assert_eq!(castle.guests(), [421, 422, 423, 431, 432], "others may look meanwhile");
 
+    // What is poked is felt by whoever comes over the sockets, until it is mended.
+    castle.run(&["rehearse", "poke", "proxmox: token revoked"]).ends(0);
+    let denied = served.run(&castle, &["up"]).ends(1);
+    assert!(denied.err.contains("401"), "{}", denied.err);
+    castle.run(&["rehearse", "poke", "--mend", "proxmox: token revoked"]).ends(0);
+    served.run(&castle, &["plan"]).ends(0);
+
     let open = listeners(&served.process);
     assert!(open.len() >= 13, "{open:?}");
     assert!(

@@ -41,6 +41,22 @@ fn what_our_journals_know_is_reset_and_a_foreign_guest_goes_only_by_its_number()
 }
 
 #[test]
+fn damaged_journals_stop_no_wipe() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    for file in ["run.journal", "layers/platform.journal"] {
+        let path = castle.state().join(file);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x20;
+        std::fs::write(path, bytes).unwrap();
+    }
+    castle.run(&["wipe", "--yes"]).ends(0);
+    assert_eq!(castle.guests(), Vec::<u64>::new());
+    castle.run(&["up"]).ends(0);
+}
+
+#[test]
 fn a_list_in_json_tells_what_would_become_of_each() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);

@@ -42,6 +42,8 @@ enum Script {
     FlakyGate,
     /// Fails transiently for ever.
     Refused,
+    /// Waits for what it began, and is refused what comes next, for ever.
+    WaitsThenRefused,
     /// Is told to come back in so many seconds, the first time.
     Limited(u32),
 }
@@ -91,6 +93,14 @@ impl Step for Scripted {
                 return Err(Failure::new(Class::Transient, "call", "refused"));
             }
             Script::Refused => return Err(Failure::new(Class::Transient, "call", "refused")),
+            Script::WaitsThenRefused => {
+                cx.wait(Pace::TASK, "the VM to be made", || async {
+                    pause_for(Duration::from_millis(20)).await;
+                    Ok(Verdict::Ready(()))
+                })
+                .await?;
+                return Err(Failure::new(Class::Transient, "start the VM", "500 got timeout"));
+            }
             Script::Limited(seconds) if tries == 1 => {
                 return Err(Failure::new(Class::Transient, "call", "429").wait(seconds));
             }
@@ -247,6 +257,18 @@ async fn a_transient_failure_is_tried_again() {
     let retries =
         bench.events.iter().filter(|e| matches!(e.kind, EventKind::StepRetrying { .. })).count();
     assert_eq!(retries, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_try_that_begins_at_the_deadline_does_not_hide_what_the_earlier_ones_met() {
+    let mut bench = Bench::new(&[("a", &[], Script::WaitsThenRefused)]);
+    let report = bench.run(Direction::Up).await.unwrap();
+    let failure = &report.failures[&id("a")];
+    assert_eq!(
+        (failure.what.as_str(), failure.why.as_str()),
+        ("start the VM", "500 got timeout"),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

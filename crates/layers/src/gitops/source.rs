@@ -1,28 +1,23 @@
-//! `gitops/source`: Flux has the repository's credentials and variables, and has fetched the head of the branch.
+//! `gitops/source`: Flux has the tree's variables, and has fetched the head of the branch.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_kubernetes::judge::judge;
 use castle_kubernetes::{Kubernetes, Mark, Object, ObjectId, Place};
-use castle_model::spec::{GitopsSpec, SecretRef};
+use castle_model::spec::GitopsSpec;
 use castle_model::{Failure, Observed, Verb, Verdict};
 use castle_platforms::cluster::{Cluster, observed};
 use castle_platforms::handed::SECRETS;
 use serde_json::{Value, json};
 
+use super::NAMESPACE;
 use super::note::{Note, specification, tell_drift};
 use super::revision::SOURCES;
-use super::{NAMESPACE, through_engine};
-use crate::engine::STORE;
+use super::token::{leave_way, way_left};
 use crate::manifest::lacking;
 use crate::objects::{apply_tried, marked};
-
-/// The version of ExternalSecret.
-const STORED: &str = "external-secrets.io/v1";
 
 /// The step.
 pub(super) struct Source(pub(super) Arc<Cluster>);
@@ -38,9 +33,6 @@ impl Source {
             "data": gitops.vars,
         });
         let mut values = vec![variables];
-        if let Some(token) = &gitops.token {
-            values.push(self.credentials(cx, token)?);
-        }
         let (client, value) = (self.0.client(cx)?, repository(gitops));
         let note = Note::read(&client, &mark).await?;
         let handed = match note.filter(|note| note.source == specification(&value)) {
@@ -54,68 +46,16 @@ impl Source {
         Ok((mark, objects, handed))
     }
 
-    /// The repository's credentials: through the secret store where there is one, else placed directly.
-    fn credentials(&self, cx: &Context, token: &SecretRef) -> Result<Value, Failure> {
-        let metadata = json!({"name": NAMESPACE, "namespace": NAMESPACE});
-        if through_engine(&self.0.spec) {
-            return Ok(json!({
-                "apiVersion": STORED, "kind": "ExternalSecret", "metadata": metadata,
-                "spec": {
-                    "refreshInterval": "1h",
-                    "secretStoreRef": {"name": STORE, "kind": "ClusterSecretStore"},
-                    "target": {
-                        "name": NAMESPACE, "creationPolicy": "Owner",
-                        "template": {"data": {"username": "git", "password": "{{ .token }}"}},
-                    },
-                    "data": [{"secretKey": "token", "remoteRef": {"key": token.0}}],
-                },
-            }));
-        }
-        let secrets = cx.outputs().get(&SECRETS)?;
-        Ok(json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata,
-            "data": {
-                "username": STANDARD.encode("git"),
-                "password": STANDARD.encode(secrets.get(token)?.expose().trim()),
-            },
-        }))
-    }
-
-    /// Our own ExternalSecret of another time, while the castle file places the token directly.
-    async fn way_left(&self, client: &Kubernetes, mark: &Mark) -> Result<Option<Object>, Failure> {
-        if through_engine(&self.0.spec) {
-            return Ok(None);
-        }
-        let way = ObjectId::namespaced(STORED, "ExternalSecret", NAMESPACE, NAMESPACE);
-        Ok(client.get(&way).await?.filter(|there| mark.is_on(there)))
-    }
-
-    /// Removes it with the Secret that it has made: that one belongs to it, and would go with it at any later time.
-    async fn leave_way(
+    /// Our own ExternalSecret of another time, while the castle file knows of no token.
+    async fn token_left(
         &self,
-        cx: &Context,
         client: &Kubernetes,
         mark: &Mark,
-    ) -> Result<(), Failure> {
-        let Some(way) = self.way_left(client, mark).await? else { return Ok(()) };
-        client.delete(&way.id()).await?;
-        let (way, secret) = (&way, &ObjectId::namespaced("v1", "Secret", NAMESPACE, NAMESPACE));
-        cx.wait(Pace::GATE, "the token of the secret store to be gone", || async move {
-            if client.get(&way.id()).await?.is_some() {
-                return Ok(Verdict::Waiting(format!("{} is still there", way.id())));
-            }
-            let made = |there: &Object| {
-                let owners = there.entries("/metadata/ownerReferences").iter();
-                owners
-                    .filter_map(|owner| owner["uid"].as_str())
-                    .any(|uid| Some(uid) == way.text("/metadata/uid"))
-            };
-            Ok(match client.get(secret).await?.filter(made) {
-                Some(_) => Verdict::Waiting(format!("{secret} is still there")),
-                None => Verdict::Ready(()),
-            })
-        })
-        .await
+    ) -> Result<Option<Object>, Failure> {
+        match self.0.spec.gitops.token {
+            Some(_) => Ok(None),
+            None => way_left(client, mark).await,
+        }
     }
 
     /// The branch's head, as the repository itself says.
@@ -175,10 +115,8 @@ impl Step for Source {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.0.client(cx)?;
         let (mark, wanted, handed) = self.wanted(cx).await?;
-        if self.way_left(&client, &mark).await?.is_some() {
-            return Ok(Observed::wrong(
-                "the token comes through the secret store, and is to be placed directly",
-            ));
+        if let Some(left) = self.token_left(&client, &mark).await? {
+            return Ok(Observed::wrong(format!("{} is not wanted any more", left.id())));
         }
         if let Some(observed) = lacking(&client.survey(&mark, &wanted).await?) {
             return Ok(observed);
@@ -200,7 +138,9 @@ impl Step for Source {
         // Asked before Flux is: a repository that does not answer or a token without rights is said in its own words.
         self.head(cx).await?;
         let client = self.0.client(cx)?;
-        self.leave_way(cx, &client, &mark).await?;
+        if let Some(left) = self.token_left(&client, &mark).await? {
+            leave_way(cx, &client, &left).await?;
+        }
         apply_tried(cx, &client, &mark, &wanted).await.map(Acted::of)
     }
 

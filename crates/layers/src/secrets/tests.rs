@@ -269,7 +269,8 @@ async fn a_vm_that_was_switched_off_is_switched_on_again() {
     let (plan, report) = bench.run(Direction::Up).await;
     assert_done(&report);
     let step = plan.step(&vm_id(&node.name)).unwrap();
-    assert_eq!((step.verb, step.reason.as_str()), (Verb::Update, "it is switched off"));
+    let reason = "it is switched off -> switched on";
+    assert_eq!((step.verb, step.reason.as_str()), (Verb::Update, reason));
     bench.assert_risen();
 }
 

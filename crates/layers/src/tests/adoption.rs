@@ -181,8 +181,9 @@ fn the_journal_of_any_one_layer_is_rebuilt_from_the_world_and_the_others_stay_as
             rehearsal.stands_quietly(name).await;
             let after = rehearsal.journals.records();
             assert_eq!(after.incarnation, before.incarnation, "{name}");
+            // What only an act could tell, such as the fingerprint of a machine before it had a config, is not found again.
             let known = |records: &Records| -> Vec<String> {
-                records.steps.iter().map(|(id, s)| format!("{id} {}", s.word())).collect()
+                records.steps.iter().map(|(id, state)| format!("{id} {}", state.word())).collect()
             };
             assert_eq!(known(after), known(&before), "{name}");
             // What guards a castle is not forgotten with the journal that told of it.

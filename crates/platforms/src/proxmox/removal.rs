@@ -130,11 +130,10 @@ impl Removal<'_> {
             return Ok(());
         }
         let commands: Vec<String> = left.iter().map(|disk| format!("pvesm free {disk}")).collect();
-        let why = match loose.blind {
-            true => {
-                "the guest is gone; the token does not see every guest, so that nobody could say whether another one has"
-            }
-            false => "the guest is gone, and Proxmox has left",
+        let why = if loose.blind {
+            "the guest is gone; the token does not see every guest, so that nobody could say whether another one has"
+        } else {
+            "the guest is gone, and Proxmox has left"
         };
         let why = format!("{why} {}", left.join(", "));
         Err(Failure::new(Class::Conflict, format!("remove the disks of {}", self.named), why)

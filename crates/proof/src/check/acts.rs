@@ -98,7 +98,7 @@ mod tests {
         let mut alone = Counts::new();
         count(&[create.clone(), config.clone()], &mut alone);
         let mut together = alone.clone();
-        count(&[config.clone()], &mut together);
+        count(std::slice::from_ref(&config), &mut together);
         assert_eq!(doubles(&alone, &together), [], "a step in flight may act once more");
         count(&[config, create], &mut together);
         let laws: Vec<&str> = doubles(&alone, &together).iter().map(|found| found.law).collect();

@@ -163,7 +163,7 @@ async fn raised() -> BTreeMap<String, Object> {
     let mut graph = castle_layers::build(&spec, &world, access);
     let collected = Arc::default();
     let needs = vec![
-        engine::store_id(),
+        engine::proof_id(),
         networking::pool_id(),
         storage::volume_id(),
         gitops::handover_id(),

@@ -8,9 +8,24 @@ use super::kind::{Blow, Deed, WatchEnd};
 use super::phase::Phase;
 use super::rule::{Rule, Until, Who};
 
+/// What sort of thing struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// A call met it.
+    Call,
+    /// The world changed.
+    Change,
+    /// The world would have changed, but it was so already, or there was nothing to change.
+    Vain,
+    /// Somebody changed the world from another process.
+    Poke,
+}
+
 /// Something that struck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strike {
+    /// What sort of thing it is.
+    pub sort: Sort,
     /// When, in milliseconds of the run.
     pub at: u64,
     /// By which rule.
@@ -102,6 +117,23 @@ impl Armed {
     /// What struck so far.
     pub(crate) fn strikes(&self) -> &[Strike] {
         &self.strikes
+    }
+
+    /// Remembers of the `nth` change among the strikes from `first` on that it changed nothing.
+    pub(crate) fn vain(&mut self, first: usize, nth: usize) {
+        let changes = self.strikes.iter_mut().skip(first).filter(|s| s.sort != Sort::Call);
+        if let Some(strike) = changes.into_iter().nth(nth) {
+            strike.sort = Sort::Vain;
+            strike.what.push_str(", which changed nothing");
+        }
+    }
+
+    /// What the rules changed that has not changed back, as rules without a time, each with what would mend it.
+    pub(crate) fn lasting(&self) -> Vec<(String, Vec<Trouble>)> {
+        let struck = self.rules.iter().filter(|loaded| loaded.struck > 0 && !loaded.over);
+        struck
+            .filter_map(|loaded| Some((loaded.rule.timeless(), loaded.rule.mending()?.to_vec())))
+            .collect()
     }
 
     /// The rules that never struck.
@@ -288,6 +320,7 @@ impl Loaded {
             }
             self.over = true;
             strikes.push(Strike {
+                sort: Sort::Change,
                 at: now.saturating_sub(self.began),
                 rule: self.rule.to_string(),
                 what: format!("{}: no more", self.rule.sentence()),
@@ -319,7 +352,9 @@ impl Loaded {
     fn strike(&mut self, now: u64, call: &str, strikes: &mut Vec<Strike>) {
         self.struck = self.struck.saturating_add(1);
         self.first.get_or_insert(now);
+        let call_met = matches!(self.rule.deed, Deed::Answer(_));
         strikes.push(Strike {
+            sort: if call_met { Sort::Call } else { Sort::Change },
             at: now.saturating_sub(self.began),
             rule: self.rule.to_string(),
             what: format!("{}{call}", self.rule.sentence()),

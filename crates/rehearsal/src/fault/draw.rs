@@ -35,7 +35,7 @@ pub fn draw(seed: u64, names: &Names) -> Vec<Rule> {
 fn is_drawable(kind: &Kind, names: &Names) -> bool {
     let slots = kind.object.iter().chain(kind.arguments).filter(|slot| !slot.optional);
     let can = |slot: &Slot| match slot.shape {
-        Shape::Text | Shape::Object => false,
+        Shape::Text | Shape::Object | Shape::Json | Shape::Setting | Shape::Value => false,
         Shape::Storage => !names.storages.is_empty(),
         Shape::Machine | Shape::Guest | Shape::Address => !names.machines.is_empty(),
         _ => true,
@@ -76,7 +76,12 @@ fn value(slot: &Slot, names: &Names, dice: &mut Dice) -> String {
         Shape::Word(words) => one_of(words.to_vec(), dice),
         Shape::Time => span(1000 * (1 + dice.below(20))),
         Shape::Status => STATUSES[pick(dice, STATUSES.len())].to_string(),
-        Shape::Number | Shape::Text | Shape::Object => (1 + dice.below(5)).to_string(),
+        Shape::Number
+        | Shape::Text
+        | Shape::Object
+        | Shape::Json
+        | Shape::Setting
+        | Shape::Value => (1 + dice.below(5)).to_string(),
     }
 }
 

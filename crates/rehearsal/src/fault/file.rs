@@ -48,6 +48,22 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
+/// The line up to a `#` that begins a word outside of quotes.
+fn without_comment(line: &str) -> &str {
+    let (mut quoted, mut escaped, mut before) = (false, false, ' ');
+    for (at, sign) in line.char_indices() {
+        match sign {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '#' if !quoted && before.is_whitespace() => return &line[..at],
+            _ => {}
+        }
+        before = sign;
+    }
+    line
+}
+
 /// Reads all rules of a text, or tells all that is wrong with them.
 ///
 /// # Errors
@@ -58,8 +74,8 @@ pub fn read(text: &str, names: &Names) -> Result<Vec<Rule>, FileError> {
     }
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim_end();
-        if line.trim_start().is_empty() || line.trim_start().starts_with('#') {
+        let line = without_comment(line).trim_end();
+        if line.is_empty() {
             continue;
         }
         match Rule::parse(line, names) {

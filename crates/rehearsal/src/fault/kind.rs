@@ -33,6 +33,12 @@ pub enum Shape {
     Word(&'static [&'static str]),
     /// An object of the cluster: `KIND/NAMESPACE/NAME` or `KIND/NAME`.
     Object,
+    /// An object in JSON.
+    Json,
+    /// An option of a VM, as the schema of Proxmox has it.
+    Setting,
+    /// What the option before it is set to.
+    Value,
     /// Any text; in quotes if it has spaces.
     Text,
 }
@@ -111,6 +117,16 @@ impl Kind {
         let object = self.object.iter().map(slot).collect::<String>();
         let arguments = self.arguments.iter().map(slot).collect::<String>();
         format!("{who}{object}: {}{arguments}", self.name)
+    }
+
+    /// The words that an argument can be, where that is a list.
+    #[must_use]
+    pub fn words(&self) -> Vec<(&'static str, &'static [&'static str])> {
+        let list = |slot: &Slot| match slot.shape {
+            Shape::Word(words) => Some((slot.name, words)),
+            _ => None,
+        };
+        self.arguments.iter().filter_map(list).collect()
     }
 
     /// What a rule with these values does.

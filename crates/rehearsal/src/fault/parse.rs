@@ -7,6 +7,7 @@ use super::phase::Phase;
 use super::rule::{On, Rule, Until, When, Who};
 use super::value::{Given, Value, span, time};
 use super::word::{Word, cut};
+use crate::proxmox;
 
 /// The words that begin a condition, and so end the arguments of a kind.
 const KEYWORDS: [&str; 8] = ["on", "the", "once", "twice", "from", "until", "for", "during"];
@@ -36,6 +37,9 @@ impl Rule {
         let (mut arguments, mut values) = (Vec::new(), Vec::new());
         for slot in kind.arguments {
             let Some((text, value)) = rest.argument(slot, who)? else { break };
+            if slot.shape == Shape::Value {
+                rest.judge_value(arguments.last().map_or("", String::as_str), &text)?;
+            }
             arguments.push(text);
             values.push(value);
         }
@@ -124,7 +128,17 @@ impl Reader<'_> {
                 (count, error)
             })
             .reduce(|best, other| if best.1.nearest.is_some() { best } else { other });
-        Err(error.map_or_else(|| self.missing("what happens is missing"), |(_, error)| error))
+        let Some((count, mut error)) = error else {
+            return Err(self.missing("what happens is missing"));
+        };
+        // A word that several kinds begin with is nearer to them than to any other word.
+        let begun = format!("{} ", first.text);
+        let longer: Vec<&str> =
+            possible().map(|kind| kind.name).filter(|name| name.starts_with(&begun)).collect();
+        if count == 1 && !longer.is_empty() {
+            error.nearest = Some(longer.join("` or `"));
+        }
+        Err(error)
     }
 
     fn object(
@@ -239,10 +253,24 @@ impl Reader<'_> {
                     .wrong(word, format!("`{text}` is no object"))
                     .help("an object is written KIND/NAMESPACE/NAME, such as deployments/metallb-system/controller"))
             }
+            Shape::Json => {
+                match serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(text) {
+                    Ok(_) => same(Value::Text(text.clone())),
+                    Err(why) => Err(self
+                        .wrong(word, format!("this is no object in JSON: {why}"))
+                        .help("such as {\"spec\":{\"replicas\":0}}, in quotes if it has spaces")),
+                }
+            }
+            Shape::Setting => match proxmox::judge_option(text, None) {
+                Ok(()) => same(Value::Text(text.clone())),
+                Err(_) => Err(self
+                    .wrong(word, format!("a VM has no option called `{text}`"))
+                    .among(text, proxmox::option_names())),
+            },
             Shape::Text if text.is_empty() => {
                 Err(self.wrong(word, format!("{} must not be empty", slot.name)))
             }
-            Shape::Text => same(Value::Text(text.clone())),
+            Shape::Value | Shape::Text => same(Value::Text(text.clone())),
         }
     }
 
@@ -298,6 +326,18 @@ impl<'a> Rest<'a> {
         }
         let Some(word) = self.take() else { return Ok(None) };
         self.reader.understand(slot, word, who).map(Some)
+    }
+
+    /// What an option can not be set to.
+    fn judge_value(&self, option: &str, value: &str) -> Result<(), RuleError> {
+        let judged = proxmox::judge_option(option, Some(value));
+        match (judged, self.words.get(self.next - 1)) {
+            (Err(why), Some(word)) => Err(self
+                .reader
+                .wrong(word, format!("`{option}` can not be set to `{value}`"))
+                .help(why.trim_end().replace('\n', "; "))),
+            _ => Ok(()),
+        }
     }
 
     /// The word behind another one.

@@ -167,6 +167,12 @@ impl Rule {
         }
     }
 
+    /// The rule as it is written without saying when: so it can be poked or mended.
+    #[must_use]
+    pub fn timeless(&self) -> String {
+        Self { when: When::default(), ..self.clone() }.to_string()
+    }
+
     /// Whether a call is to what the rule is about.
     pub(super) fn reaches(&self, seen: &Seen<'_>) -> bool {
         let part = |wanted: &str| seen.path.split('/').any(|part| part == wanted);

@@ -57,7 +57,7 @@ fn conditions_come_in_any_order_and_are_printed_in_one() {
         "proxmox: task fails qmstart \"no space: \\\"left\\\" on it\" once"
     );
     for same in [
-        "proxmox 421: edited 5 \"times\"",
+        "proxmox 421: edited description \"times\"",
         "downloads \"https://a b\": missing",
         "git: removed \"from\"",
     ] {
@@ -113,6 +113,25 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
       |
       = help: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, lost disk
     ");
+    let patch = wrong("kubernetes: patched node/worker-01 {\"spec\":{\"taints\":[]}");
+    insta::assert_snapshot!(patch, @r#"
+    this is no object in JSON: EOF while parsing an object at line 1 column 21
+     --> --fault:1:36
+      |
+    1 | kubernetes: patched node/worker-01 {"spec":{"taints":[]}
+      |                                    ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: such as {"spec":{"replicas":0}}, in quotes if it has spaces
+    "#);
+    assert!(wrong("kubernetes: patched node/worker-01 [1,2]").starts_with("this is no object"));
+    let edited = wrong("proxmox 431: edited memry 4096");
+    assert!(edited.starts_with("a VM has no option called `memry`"), "{edited}");
+    assert!(edited.contains("did you mean `memory`?"), "{edited}");
+    let edited = wrong("proxmox 431: edited cores many");
+    assert!(edited.starts_with("`cores` can not be set to `many`"), "{edited}");
+    assert!(edited.contains("type check ('integer') failed - got 'many'"), "{edited}");
+    let half = wrong("proxmox: drops on POST /qemu");
+    assert!(half.contains("^^^^^ did you mean `drops before` or `drops after`?"), "{half}");
     insta::assert_snapshot!(wrong("promox: refuses"), @r"
     nobody is called `promox` here
      --> --fault:1:1
@@ -254,7 +273,8 @@ fn other_wrong_rules_are_refused_too() {
 
 #[test]
 fn a_file_tells_all_its_mistakes_at_once() {
-    let text = "# what happened in spring\n\ntalos cp-02: dead from 0:40\n  git: away\n";
+    let text =
+        "# what happened in spring\n\ntalos cp-02: dead from 0:40 # the second\n  git: away\n";
     assert_eq!(read(text, &names()).unwrap().len(), 2);
     let Err(FileError::Rules(errors)) = read("git: awya\n# no\ntalos: dead\n", &names()) else {
         panic!("it was read");

@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::shared::Shared;
+use super::shared::{Shared, differ};
 use crate::inventory::Inventory;
-use crate::trouble::Trouble;
+use crate::trouble::{TalosTrouble, Trouble};
 use crate::world::{Datacenter, FORMAT, Input};
 
 /// The socket in the folder of a world.
@@ -48,8 +48,15 @@ const PATH_MAX: usize = 100;
 pub enum Ask {
     /// What is there?
     Inventory,
-    /// Let this happen, now and in this order.
-    Poke(Vec<Trouble>),
+    /// Let something happen, now.
+    Poke {
+        /// The rule that says it.
+        rule: String,
+        /// The same as a sentence.
+        what: String,
+        /// What happens, in this order.
+        troubles: Vec<Trouble>,
+    },
 }
 
 /// What is answered.
@@ -183,8 +190,13 @@ async fn answer(shared: Arc<Shared>, mut questions: UnboundedReceiver<Question>)
     while let Some((ask, reply)) = questions.recv().await {
         let told = match ask {
             Ask::Inventory => Told::Inventory(Box::new(inventory(&shared))),
-            Ask::Poke(troubles) => match poke(&shared, &troubles) {
-                Some(poked) => Told::Poked(poked),
+            Ask::Poke { rule, what, troubles } => match poke(&shared, &troubles) {
+                Some(poked) => {
+                    if poked.changed {
+                        shared.tell_poke(poked.at, rule, what);
+                    }
+                    Told::Poked(poked)
+                }
                 None => Told::Refused("the world has ended".to_owned()),
             },
         };
@@ -196,15 +208,15 @@ async fn answer(shared: Arc<Shared>, mut questions: UnboundedReceiver<Question>)
 /// Lets troubles happen now, and says whether anything is different; none once the world has ended.
 pub(super) fn poke(shared: &Shared, troubles: &[Trouble]) -> Option<Poked> {
     let at = shared.time.now();
-    let mut before = shared.read(Datacenter::clone);
+    let before = shared.read(Datacenter::clone);
     for trouble in troubles {
-        shared.input(&Input::Trouble(trouble.clone()))?;
+        // Nobody can pull the plug of what is not there; a rule may be made in advance, a poke happens now.
+        let nobody = matches!(trouble, Trouble::Talos(TalosTrouble::Dead(vmid)) if !before.talos.knows(*vmid));
+        if !nobody {
+            shared.input(&Input::Trouble(trouble.clone()))?;
+        }
     }
-    shared.read(|after| {
-        // That somebody tried, and when, is no difference.
-        before.now = after.now;
-        Some(Poked { at, changed: before != *after })
-    })
+    Some(Poked { at, changed: shared.read(|after| differ(before, after)) })
 }
 
 /// What is there.

@@ -28,9 +28,10 @@ use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
 
-/// The largest request that a server takes, and that Kubernetes' API server does.
+/// The largest request that a server takes; that Kubernetes' API server does, and Proxmox' daemon.
 const BODY_MAX: usize = 16 * 1024 * 1024;
 const KUBERNETES_BODY_MAX: usize = 3 * 1024 * 1024;
+const PROXMOX_BODY_MAX: usize = 512 * 1024;
 
 /// How many calls one HTTP/2 connection may have open, as Go's servers allow.
 const STREAMS_MAX: u32 = 250;
@@ -66,8 +67,7 @@ pub(super) async fn connection(
     let (listen, generation) = match &target {
         Target::Endpoint { .. } => (None, None),
         Target::Machine { vmid, listen, .. } => {
-            let identity = shared.read(|world| world.talos.identity(*vmid, *listen));
-            (Some(*listen), identity.map(|identity| identity.generation))
+            (Some(*listen), shared.read(|world| world.talos.generation(*vmid, *listen)))
         }
     };
     let cut = Cut::default();
@@ -99,9 +99,7 @@ async fn broken(
         let changed = shared.machines_changed();
         let same = shared.read(|world| {
             let now = world.talos.listen(*address, *port);
-            now == listen
-                && now.and_then(|now| world.talos.identity(*vmid, now)).map(|i| i.generation)
-                    == generation
+            now == listen && now.and_then(|now| world.talos.generation(*vmid, now)) == generation
         });
         if !same {
             return;
@@ -219,7 +217,11 @@ async fn answer(
             return Ok(response);
         }
     };
-    let limit = if server == Server::Kubernetes { KUBERNETES_BODY_MAX } else { BODY_MAX };
+    let limit = match server {
+        Server::Kubernetes => KUBERNETES_BODY_MAX,
+        Server::Proxmox => PROXMOX_BODY_MAX,
+        Server::Infisical | Server::Sources => BODY_MAX,
+    };
     let reading = read(host, peer, request, limit);
     let Ok(call) = within(patience.map(|patience| patience.body), reading).await else {
         return Err(io::Error::from(io::ErrorKind::TimedOut));
@@ -269,7 +271,11 @@ fn too_large(server: Server, limit: usize) -> HttpReply {
                 "reason": "RequestEntityTooLarge", "code": 413,
             }),
         ),
-        _ => HttpReply::empty(413),
+        // Its daemon looks at the head alone, and has no better number for it.
+        Server::Proxmox => {
+            HttpReply { reason: Some("for data too large".to_owned()), ..HttpReply::empty(501) }
+        }
+        Server::Infisical | Server::Sources => HttpReply::empty(413),
     }
 }
 
@@ -291,6 +297,12 @@ async fn read(
     limit: usize,
 ) -> Option<HttpCall> {
     let (head, body) = request.into_parts();
+    let announced = head.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
+    // Whoever says beforehand that it is too much is not listened to.
+    if announced.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length > limit)
+    {
+        return None;
+    }
     let body = Limited::new(body, limit).collect().await.ok()?.to_bytes().to_vec();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     Some(HttpCall {

@@ -24,8 +24,8 @@ use crate::world::{Answer, Datacenter, Input, Output};
 mod strike;
 mod told;
 
-pub(super) use strike::WatchMark;
 use strike::Witness;
+pub(super) use strike::{WatchMark, differ};
 use told::CallListener;
 pub use told::{Stage, Told};
 

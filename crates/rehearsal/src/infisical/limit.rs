@@ -119,6 +119,7 @@ impl Infisical {
         let troubles = &self.troubles;
         [
             (troubles.limited.is_some(), "Infisical limits how often it is called"),
+            (troubles.stumbles > 0, "Infisical stumbles over the next calls that write"),
             (troubles.page.is_some(), "a proxy answers in the place of Infisical"),
             (
                 troubles.ended == Some(Ended::Expired),

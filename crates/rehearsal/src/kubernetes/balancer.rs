@@ -6,7 +6,6 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use super::Kubernetes;
-use super::kinds::condition;
 use super::store::{key, parts};
 use crate::turn::Turn;
 
@@ -40,7 +39,7 @@ impl Pool {
 impl Kubernetes {
     /// The controller of MetalLB looks at a service.
     pub(super) fn balance(&mut self, turn: &mut Turn<'_>, place: &str, service: &Value) {
-        if !self.is_up(NAMESPACE, "deployments", "controller") {
+        if !self.acts(NAMESPACE, "controller") {
             return;
         }
         let given = address_of(service);
@@ -90,7 +89,7 @@ impl Kubernetes {
         });
         let prefix = format!("/pods/{NAMESPACE}/speaker-");
         let speaker = self.store.under(&prefix).find_map(|(_, pod)| {
-            let node = pod["spec"]["nodeName"].as_str().filter(|_| condition(pod, "Ready"))?;
+            let node = pod["spec"]["nodeName"].as_str().filter(|_| self.runs(pod))?;
             let labels = &self.store.get(&key("", "nodes", "", node))?["metadata"]["labels"];
             labels.get(EXCLUDED).is_none().then(|| node.to_owned())
         });

@@ -51,9 +51,7 @@ impl Kubernetes {
     /// The source controller: where is the branch?
     pub(super) fn fetch(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
         let Some(source) = self.store.shared(place) else { return };
-        if source["spec"]["suspend"] == true
-            || !self.is_up(NAMESPACE, "deployments", "source-controller")
-        {
+        if source["spec"]["suspend"] == true || !self.acts(NAMESPACE, "source-controller") {
             return;
         }
         let before = source["status"]["artifact"]["revision"].clone();
@@ -103,7 +101,13 @@ impl Kubernetes {
     /// Lets something go wrong with Flux.
     pub fn flux_suffers(&mut self, turn: &mut Turn<'_>, trouble: &FluxTrouble) {
         match trouble {
-            FluxTrouble::Miss { unit } => _ = self.deaf.insert(unit.clone()),
+            FluxTrouble::Miss { unit } => {
+                let units = self.store.keys("kustomize.toolkit.fluxcd.io", "kustomizations");
+                // Before there is any, nobody knows which there will be.
+                if units.is_empty() || units.iter().any(|place| parts(place).3 == unit) {
+                    self.deaf.insert(unit.clone());
+                }
+            }
             FluxTrouble::Suspended { unit, suspended } => {
                 let mut places = self.store.keys("kustomize.toolkit.fluxcd.io", "kustomizations");
                 match unit {
@@ -122,7 +126,7 @@ impl Kubernetes {
 
     /// The helm controller: a release is installed after a while. What a chart holds is not emulated.
     pub(super) fn install(&mut self, place: &str) {
-        if !self.is_up(NAMESPACE, "deployments", "helm-controller") {
+        if !self.acts(NAMESPACE, "helm-controller") {
             return;
         }
         let (stamp, (_, _, namespace, name)) = (self.stamp(), parts(place));
@@ -142,9 +146,7 @@ impl Kubernetes {
     /// The kustomize controller: with its source fetched and its needs ready, a Kustomization is applied.
     pub(super) fn build(&mut self, turn: &mut Turn<'_>, place: &str, neighbours: &dyn Neighbours) {
         let Some(object) = self.store.shared(place) else { return };
-        if object["spec"]["suspend"] == true
-            || !self.is_up(NAMESPACE, "deployments", "kustomize-controller")
-        {
+        if object["spec"]["suspend"] == true || !self.acts(NAMESPACE, "kustomize-controller") {
             return;
         }
         let built = self.built(turn, &object, neighbours);

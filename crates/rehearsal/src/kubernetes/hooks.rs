@@ -75,7 +75,7 @@ impl Kubernetes {
         if self.store.get(&key("", "services", namespace, target)).is_none() {
             return Err(format!("{post}: service \"{target}\" not found"));
         }
-        let Some((address, port)) = self.endpoint(namespace, target) else {
+        let Some((address, port, node)) = self.endpoint(namespace, target) else {
             return Err(format!("{post}: no endpoints available for service \"{target}\""));
         };
         let dial = format!("{post}: dial tcp {address}:{port}");
@@ -86,7 +86,7 @@ impl Kubernetes {
         if !self.serving.contains(&service) {
             return Err(format!("{dial}: connect: connection refused"));
         }
-        if self.troubles.slows(self.now, &service) {
+        if !self.has_power(&node) || self.troubles.slows(self.now, &service) {
             return Err(format!("{post}: context deadline exceeded"));
         }
         if hook["clientConfig"]["caBundle"].as_str().unwrap_or_default().is_empty() {
@@ -97,8 +97,8 @@ impl Kubernetes {
         Ok(())
     }
 
-    /// The first ready endpoint of a service.
-    fn endpoint(&self, namespace: &str, service: &str) -> Option<(String, u64)> {
+    /// The first ready endpoint of a service, and the node that it is on.
+    fn endpoint(&self, namespace: &str, service: &str) -> Option<(String, u64, String)> {
         let prefix = format!("discovery.k8s.io/endpointslices/{namespace}/");
         self.store
             .under(&prefix)
@@ -107,7 +107,8 @@ impl Kubernetes {
                 let ready = |e: &&Value| e["conditions"]["ready"] != false;
                 let endpoint = slice["endpoints"].as_array()?.iter().find(ready)?;
                 let port = slice["ports"][0]["port"].as_u64().unwrap_or(443);
-                Some((endpoint["addresses"][0].as_str()?.to_owned(), port))
+                let node = endpoint["nodeName"].as_str().unwrap_or_default().to_owned();
+                Some((endpoint["addresses"][0].as_str()?.to_owned(), port, node))
             })
     }
 

@@ -80,6 +80,9 @@ impl Kubernetes {
     }
 
     pub(super) fn longhorn_disk(&mut self, turn: &mut Turn<'_>, node: &str) {
+        if !self.has_power(node) {
+            return;
+        }
         let of_data = self.nodes.get(node).is_some_and(|facts| facts.data_disk);
         let fallback = if of_data { "/var/mnt/longhorn" } else { "/var/lib/longhorn" };
         let path =
@@ -147,7 +150,8 @@ impl Kubernetes {
 
     /// What the deployer makes, as workloads of their own.
     pub(super) fn longhorn_drivers(&mut self, turn: &mut Turn<'_>) {
-        if self.store.get(&key("", "namespaces", "", NAMESPACE)).is_none() {
+        let there = self.store.get(&key("", "namespaces", "", NAMESPACE)).is_some();
+        if !there || !self.acts(NAMESPACE, "longhorn-driver-deployer") {
             return;
         }
         self.make(turn, ("storage.k8s.io", "csidrivers"), json!({
@@ -195,7 +199,7 @@ impl Kubernetes {
             return;
         }
         let disks = self.disks();
-        if disks.is_empty() || !self.is_up(NAMESPACE, "deployments", "csi-provisioner") {
+        if disks.is_empty() || !self.acts(NAMESPACE, "csi-provisioner") {
             self.plan(turn, place, Process::ClaimAgain);
             return;
         }
@@ -240,8 +244,9 @@ impl Kubernetes {
             .all("longhorn.io", "nodes")
             .filter_map(|(place, node)| {
                 let disk = &node["status"]["diskStatus"]["default-disk"];
-                let open = node["spec"]["allowScheduling"] != false && condition(node, "Ready");
                 let name = parts(place).3;
+                let well = condition(node, "Ready") && self.has_power(name);
+                let open = node["spec"]["allowScheduling"] != false && well;
                 let maximum = disk["storageMaximum"].as_u64().filter(|_| open)?;
                 let promised: u64 = self
                     .store

@@ -173,6 +173,9 @@ impl Kubernetes {
     }
 
     pub(super) fn authority(&mut self, namespace: &str, service: &str) {
+        if !self.answers(namespace, service) {
+            return;
+        }
         for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
             for place in self.store.keys("admissionregistration.k8s.io", plural) {
                 self.store.change(&place, |configuration| {
@@ -187,11 +190,7 @@ impl Kubernetes {
     }
 
     pub(super) fn now_serving(&mut self, namespace: &str, service: &str) {
-        let alive = self
-            .store
-            .under(&format!("/pods/{namespace}/"))
-            .any(|(_, pod)| condition(pod, "Ready"));
-        if alive {
+        if self.answers(namespace, service) {
             self.authority(namespace, service);
             self.serving.insert(format!("{namespace}/{service}"));
         }

@@ -10,11 +10,12 @@ use super::{Kubernetes, Work, set_condition};
 use crate::durations::Process;
 use crate::turn::{Signal, Turn};
 
-/// Why a pod is given up whose node fell silent.
-const NODE_NOT_READY: &str = "NodeNotReady";
-
 /// What is known of a machine that joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is true or not of a machine, whatever the others are"
+)]
 pub(super) struct NodeFacts {
     pub(super) address: Ipv4Addr,
     pub(super) control_plane: bool,
@@ -26,6 +27,10 @@ pub(super) struct NodeFacts {
     pub(super) joined: u64,
     /// Whether pods on it can have a network.
     pub(super) network: bool,
+    /// Whether its machine went down and its kubelet is not back yet.
+    pub(super) off: bool,
+    /// Counts how often its machine went down.
+    pub(super) losses: u64,
 }
 
 impl Kubernetes {
@@ -34,6 +39,8 @@ impl Kubernetes {
         let again = before.is_some_and(|b| b.network);
         facts.joined = before.map_or(1, |b| b.joined + 1);
         facts.network = again;
+        facts.off = before.is_some_and(|b| b.off);
+        facts.losses = before.map_or(0, |b| b.losses);
         let joined = facts.joined;
         let mut labels = json!({
             "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
@@ -95,41 +102,14 @@ impl Kubernetes {
                 &stamp,
             );
         });
-        self.restart_pods(turn, name);
+        self.node_returns(turn, name);
         self.replan_workloads(turn);
-    }
-
-    /// A kubelet that comes back starts the pods of its node again that were given up.
-    fn restart_pods(&mut self, turn: &mut Turn<'_>, node: &str) {
-        let given_up = |pod: &Value| {
-            let conditions = pod["status"]["conditions"].as_array();
-            conditions.is_some_and(|all| all.iter().any(|c| c["reason"] == NODE_NOT_READY))
-        };
-        let pods: Vec<(String, String)> = self
-            .store
-            .all("", "pods")
-            .filter(|(_, pod)| pod["spec"]["nodeName"] == node && given_up(pod))
-            .filter_map(|(key, pod)| Some((key.clone(), pod["metadata"]["uid"].as_str()?.into())))
-            .collect();
-        for (place, uid) in pods {
-            self.pod_started(turn, &place, &uid);
-        }
     }
 
     /// The machine of a node watches it, and hears how it is.
     fn tell(&self, turn: &mut Turn<'_>, name: &str, ready: bool) {
         if let Some(cluster) = self.cluster().map(str::to_owned) {
             turn.signal(Signal::NodeReady { cluster, name: name.to_owned(), ready });
-        }
-    }
-
-    /// Real clusters notice a silent kubelet after 40 s.
-    pub(super) fn node_lost(&mut self, turn: &mut Turn<'_>, name: &str) {
-        if let Some(facts) = self.nodes.get_mut(name) {
-            facts.joined += 1;
-            let joined = facts.joined;
-            let work = Work::NodeSilent { name: name.to_owned(), joined };
-            self.later(turn, Process::NodeSilent, name, work);
         }
     }
 
@@ -162,7 +142,7 @@ impl Kubernetes {
             .collect();
         for pod in pods {
             self.store.change(&pod, |pod| {
-                set_condition(pod, "Ready", false, NODE_NOT_READY, "the node is not ready", &stamp);
+                set_condition(pod, "Ready", false, "NodeNotReady", "the node is not ready", &stamp);
             });
             self.pod_changed(turn, &pod);
         }

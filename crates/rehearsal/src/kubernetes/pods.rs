@@ -144,7 +144,7 @@ impl Kubernetes {
         let stamp = self.stamp();
         for (place, pod) in self.pods_of(workload) {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-            let able = self.nodes.get(node).is_some_and(|f| f.network);
+            let able = self.nodes.get(node).is_some_and(|f| f.network && !f.off);
             if able && pod["status"]["startTime"].is_null() {
                 self.store.change(&place, |pod| {
                     pod["status"]["startTime"] = stamp.clone().into();
@@ -173,10 +173,10 @@ impl Kubernetes {
             let no = self.pulls.pull(self.now, node, image).err()?;
             Some((image.clone(), no))
         });
-        let (key, uid) = (place.to_owned(), uid.to_owned());
+        let (key, uid, losses) = (place.to_owned(), uid.to_owned(), self.losses(&pod));
         let Some((image, why)) = refused else {
             let owner = self.owner(&pod).and_then(|owner| self.store.shared(&owner));
-            let work = Work::PodStarted { key, uid };
+            let work = Work::PodStarted { key, uid, losses };
             let what = owner.map_or(Process::AppPull, |owner| times(&owner).0);
             self.later(turn, what, &format!("{node} {}", named(place)), work);
             return;
@@ -201,7 +201,7 @@ impl Kubernetes {
             set_containers(pod, waiting, false);
         });
         let wait = (Process::PullBackOff.usual() << attempt.min(5)).min(300_000);
-        let work = Work::PullAgain { key, uid, attempt: attempt + 1 };
+        let work = Work::PullAgain { key, uid, attempt: attempt + 1, losses };
         self.exactly(turn, (Process::PullBackOff, wait), named(place), work);
     }
 
@@ -232,7 +232,8 @@ impl Kubernetes {
             set_containers(pod, |_| json!({"running": {"startedAt": stamp}}), false);
         });
         let owner = self.owner(&pod).and_then(|owner| self.store.get(&owner));
-        let work = Work::PodReady { key: place.to_owned(), uid: uid.to_owned() };
+        let losses = self.losses(&pod);
+        let work = Work::PodReady { key: place.to_owned(), uid: uid.to_owned(), losses };
         let what = owner.map_or(Process::AppStart, |owner| times(owner).1);
         self.later(turn, what, &format!("{node} {}", named(place)), work);
         self.replan_services(turn, &pod, Process::Endpoints);

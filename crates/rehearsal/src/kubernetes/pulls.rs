@@ -26,6 +26,12 @@ impl Pulls {
         self.limits.insert(registry.to_owned(), Limit { left, until });
     }
 
+    /// The registries that are scant, in words.
+    pub(super) fn scant(&self, now: u64) -> impl Iterator<Item = String> {
+        let scant = self.limits.iter().filter(move |(_, limit)| now < limit.until);
+        scant.map(|(registry, limit)| format!("{registry} lets {} more pulls through", limit.left))
+    }
+
     /// A node pulls an image, unless it has it.
     ///
     /// # Errors

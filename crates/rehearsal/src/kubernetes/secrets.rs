@@ -32,7 +32,7 @@ impl Kubernetes {
         place: &str,
         neighbours: &dyn Neighbours,
     ) {
-        if !self.is_up("external-secrets", "deployments", "external-secrets") {
+        if !self.acts("external-secrets", "external-secrets") {
             return;
         }
         let Some(store) = self.store.get(place) else { return };
@@ -68,7 +68,7 @@ impl Kubernetes {
         place: &str,
         neighbours: &dyn Neighbours,
     ) {
-        if !self.is_up("external-secrets", "deployments", "external-secrets") {
+        if !self.acts("external-secrets", "external-secrets") {
             return;
         }
         let Some(external) = self.store.shared(place) else { return };

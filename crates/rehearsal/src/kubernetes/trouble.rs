@@ -101,6 +101,29 @@ impl Kubernetes {
         }
     }
 
+    /// What is wrong because somebody said so.
+    pub(crate) fn wrong(&self, now: u64) -> Vec<String> {
+        let lasts = |until: &u64| now < *until;
+        let troubles = &self.troubles;
+        let cut_off = troubles.cut_off.iter().filter(|(_, until)| lasts(until));
+        let slow = troubles.slow.iter().filter(|(_, until)| lasts(until));
+        let mut wrong: Vec<String> = cut_off
+            .map(|(host, _)| format!("the API server at {host} reaches no webhook"))
+            .collect();
+        wrong.extend(slow.map(|(name, _)| format!("the webhook of {name} answers too late")));
+        if troubles.empties(now) {
+            wrong.push("External Secrets writes empty values".to_owned());
+        }
+        if troubles.holds_definitions(now) {
+            wrong.push("no custom resource definition is established".to_owned());
+        }
+        wrong.extend(self.pulls.scant(now));
+        wrong.extend(
+            self.deaf.iter().map(|unit| format!("Flux' {unit} does not hear what it needs")),
+        );
+        wrong
+    }
+
     /// Somebody with all rights calls the API server. What it refuses has not happened.
     fn by_hand(&mut self, turn: &mut Turn<'_>, object: &Named, method: &str, body: &str) {
         let Some(resource) = kinds::called(&self.store, &object.kind) else { return };

@@ -1,5 +1,6 @@
 //! Workloads: Deployments by their ReplicaSets, DaemonSets and StatefulSets become pods, and tell how many there are.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -69,10 +70,10 @@ impl Kubernetes {
         let there = self.pods_of(workload);
         let nodes = self.eligible(&workload["spec"]["template"]);
         if parts(place).1 == "daemonsets" {
-            for node in &nodes {
-                if !there.iter().any(|(_, pod)| pod["spec"]["nodeName"] == node.as_str()) {
-                    self.make_pod(turn, owner, (revision, None), Some(node))?;
-                }
+            let taken: BTreeSet<&str> =
+                there.iter().filter_map(|(_, pod)| pod["spec"]["nodeName"].as_str()).collect();
+            for node in nodes.iter().filter(|node| !taken.contains(node.as_str())) {
+                self.make_pod(turn, owner, (revision, None), Some(node))?;
             }
             return Ok(());
         }

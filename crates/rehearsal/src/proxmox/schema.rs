@@ -109,6 +109,17 @@ impl Schema {
         find(&self.options, name)
     }
 
+    /// The names of a guest's options, without numbers.
+    pub(super) fn option_names(&self) -> impl Iterator<Item = &str> {
+        self.options.keys().map(String::as_str)
+    }
+
+    /// What is wrong with an option of a guest, or with its value.
+    pub(super) fn judge_option(&self, name: &str, value: Option<&str>) -> Result<(), String> {
+        let property = self.option(name).ok_or_else(|| UNKNOWN.to_owned())?;
+        value.map_or(Ok(()), |value| self.judge(property, name, value))
+    }
+
     /// Whether an option of a guest is a drive.
     pub(super) fn is_drive(&self, name: &str) -> bool {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

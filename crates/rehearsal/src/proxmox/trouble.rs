@@ -126,6 +126,13 @@ pub enum ProxmoxTrouble {
         /// Whether it runs.
         running: bool,
     },
+    /// Somebody moves a guest to another node of the cluster.
+    Moved {
+        /// Its number.
+        vmid: u32,
+        /// Where it stands now.
+        node: String,
+    },
     /// Somebody changes a VM by hand; without a value the option is removed.
     Edited {
         /// The VM's number.
@@ -320,6 +327,9 @@ impl Proxmox {
                 self.bridges.remove(name);
                 self.vnets.insert(name.clone(), zone.clone());
             }
+            // A number that is taken is not taken twice.
+            T::ForeignVm { vmid, .. } | T::ForeignContainer { vmid, .. }
+                if self.guests.contains_key(vmid) => {}
             T::ForeignVm { vmid, name, tags, running, node } => {
                 self.add_foreign_guest(*vmid, name, tags, *running);
                 if let Some(guest) = self.guests.get_mut(vmid) {
@@ -328,6 +338,11 @@ impl Proxmox {
             }
             T::ForeignContainer { vmid, name, running } => {
                 self.add_foreign_container(*vmid, name, *running);
+            }
+            T::Moved { vmid, node } => {
+                if let Some(guest) = self.guests.get_mut(vmid) {
+                    guest.node = Some(node.clone());
+                }
             }
             T::Edited { vmid, option, value } => self.edit(*vmid, option, value.as_deref()),
             // A guest that is not there can neither be stopped nor removed.
@@ -357,6 +372,16 @@ impl Proxmox {
         if self.access.is_revoked() {
             wrong.push("Proxmox takes no token any more".to_owned());
         }
+        wrong.extend(self.troubles.snags.iter().map(|(kind, snag)| match snag {
+            Snag::Hangs => format!("the next {kind} task never ends"),
+            Snag::Lies => format!("the next {kind} task says OK and does nothing"),
+            Snag::Fails(_) => format!("the next {kind} task fails"),
+            Snag::Warns(_) => format!("the next {kind} task warns"),
+        }));
+        let overtaken = self.troubles.overtaken.iter();
+        wrong.extend(
+            overtaken.map(|vmid| format!("somebody else takes {vmid} when it is asked for")),
+        );
         wrong
     }
 

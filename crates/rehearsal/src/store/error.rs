@@ -104,6 +104,17 @@ impl StoreError {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("make room on the disk, then run the same command again".to_owned())
             }
+            Self::Io { path, source, .. } => Some(match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    let folder = path.parent().unwrap_or(path).display();
+                    format!("{folder} must be writable for you, or choose another place for the state")
+                }
+                io::ErrorKind::FileTooLarge => {
+                    "`ulimit -f` says how large a file may be: raise it, then run the same command again"
+                        .to_owned()
+                }
+                _ => "see to what the operating system says, then run the same command again".to_owned(),
+            }),
             _ => None,
         }
     }

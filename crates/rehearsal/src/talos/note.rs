@@ -85,14 +85,35 @@ impl Noted {
 impl Talos {
     /// Notes what has changed on all machines after a turn, and lets a boot end that has nothing left to do.
     pub(super) fn note(&mut self, turn: &mut Turn<'_>) {
+        let all: Vec<u32> = self.machines.keys().copied().collect();
+        self.note_each(turn, &all);
+    }
+
+    /// The same after a turn of one machine. What happens to a control plane may show on others, too; what happens to a
+    /// worker shows on it alone, and there may be many of them.
+    pub(super) fn note_of(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let has_etcd =
+            |machine: &Machine| machine.is_control_plane() || machine.disk.etcd.is_some();
+        if self.machines.get(&vmid).is_none_or(has_etcd) {
+            return self.note(turn);
+        }
+        self.note_each(turn, &[vmid]);
+        #[cfg(test)]
+        {
+            let noted = self.machines.clone();
+            self.note(turn);
+            assert!(noted == self.machines, "a turn of {vmid} shows on another machine");
+        }
+    }
+
+    fn note_each(&mut self, turn: &mut Turn<'_>, which: &[u32]) {
         let mut finishing = Vec::new();
-        let well: BTreeMap<u32, bool> = self
-            .machines
-            .iter()
-            .map(|(vmid, machine)| (*vmid, self.member_well(machine)))
-            .collect();
-        for (vmid, machine) in self.machines.iter_mut().filter(|(_, machine)| machine.up) {
-            let current = services(machine, well[vmid]);
+        for vmid in which {
+            let well = self.machines.get(vmid).is_some_and(|machine| self.member_well(machine));
+            let Some(machine) = self.machines.get_mut(vmid).filter(|machine| machine.up) else {
+                continue;
+            };
+            let current = services(machine, well);
             machine.noted.services(turn.now, &current);
             let status = status(machine, &current);
             machine.noted.status(turn.now, status);

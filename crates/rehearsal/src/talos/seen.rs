@@ -92,6 +92,7 @@ fn words(troubles: &Troubles) -> impl Iterator<Item = &'static str> {
         (troubles.clock_astray, "has a clock that is not in sync"),
         (troubles.api_server_down, "runs no API server"),
         (troubles.pulls_limited, "is refused the kubelet's image"),
+        (troubles.reply_lost, "loses the answer to its next bootstrap"),
         (troubles.stale, "gets a disk with an etcd of an earlier life"),
         (troubles.address.is_some(), "boots at another address than its own"),
         (troubles.unwritable, "has a disk that takes no config"),

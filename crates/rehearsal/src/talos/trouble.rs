@@ -130,9 +130,19 @@ impl Talos {
     /// Remembers a trouble for the machine that is there, and for the next one of its number.
     fn mark(&mut self, vmid: u32, set: impl Fn(&mut Troubles)) {
         set(self.troubles.entry(vmid).or_default());
+        self.troubles.retain(|_, troubles| *troubles != Troubles::default());
         if let Some(machine) = self.machines.get_mut(&vmid) {
             set(&mut machine.troubles);
         }
+    }
+
+    /// A machine is gone with its disks: what was wrong with its body was wrong with it alone.
+    pub(super) fn bury(&mut self, vmid: u32) {
+        self.mark(vmid, |troubles| {
+            troubles.dead = false;
+            troubles.data_disk_gone = false;
+            troubles.unwritable = false;
+        });
     }
 
     /// A machine has found the right time: it makes its certificates anew, and goes on with what waited for that.

@@ -12,7 +12,7 @@ use castle_layers::secrets::source::Access;
 use castle_model::failure::Class;
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_rehearsal::fault::{Names, Rule};
+use castle_rehearsal::fault::{Names, Rule, When};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
 use serde_json::Value;
@@ -362,6 +362,19 @@ impl<'a> Stage<'a> {
                 notes: Vec::new(),
                 help: Some("let it break the next run instead".to_owned()),
             }),
+            Ok(parsed) if poked && *parsed.when() != When::default() => {
+                complaints.push(Complaint {
+                    code: "C1103",
+                    title: format!(
+                        "`{}` says when, and meanwhile everything happens at once",
+                        rule.text
+                    ),
+                    range: rule.range.clone(),
+                    label: "not now".to_owned(),
+                    notes: Vec::new(),
+                    help: Some("leave the time out, or let it break a run".to_owned()),
+                });
+            }
             Ok(_) => {}
         };
         for act in &story.acts {

@@ -34,7 +34,7 @@ async fn what_the_lock_pins_is_compared_once() {
     for _ in 0..2 {
         let before = bench.mutations();
         let run = bench.up().await;
-        assert_eq!(run.verb(&image_id()), "adopt");
+        assert_eq!(run.verb(&image_id()), "leave");
         assert!(run.is_done() && bench.mutations() == before, "{}", run.told());
     }
     // Who knows nothing of the earlier runs compares again, and does not fetch again.

@@ -79,7 +79,7 @@ async fn a_foreign_guest_goes_only_if_it_is_named() {
 #[tokio::test(start_paused = true)]
 async fn a_guest_on_another_node_of_the_cluster_is_wiped_there() {
     let mut bench = Bench::raised(3).await;
-    super::machines::migrate(&bench, 431).await;
+    super::machines::migrate(&bench, 431);
     let hits = listed(&bench, &[]).await.unwrap();
     assert_eq!(hits.iter().map(|hit| hit.node.as_str()).collect::<Vec<_>>(), ["pve", "pve2"]);
     let run = wiped(&mut bench, &[]).await;

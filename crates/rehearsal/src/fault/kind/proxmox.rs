@@ -141,7 +141,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "edited",
         who: WHO,
         object: GUEST,
-        arguments: &[Slot::needed("OPTION", Shape::Text), Slot::optional("VALUE", Shape::Text)],
+        arguments: &[Slot::needed("OPTION", Shape::Setting), Slot::optional("VALUE", Shape::Value)],
         about: "Somebody changes a VM by hand; without a value the option is removed.",
         example: "proxmox worker-01: edited memory 4096 during nodes",
         says: "was edited by hand: {0} {1}",

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Shared, State};
-use crate::fault::{Blow, Due, Phase, Rule, Seen, Strike, WatchEnd};
+use crate::fault::{Blow, Due, Phase, Rule, Seen, Sort, Strike, WatchEnd};
 use crate::trace::Request;
+use crate::trouble::Trouble;
 use crate::turn::{HttpBody, HttpCall, HttpReply};
-use crate::world::Input;
+use crate::world::{Datacenter, Input};
 
 /// Hears of each strike at once. It is called while the world is locked: it must not ask it anything.
 type Listener = Box<dyn Fn(&Strike) + Send>;
@@ -21,6 +22,8 @@ const KEPT_MAX: usize = 10_000;
 #[derive(Default)]
 pub(super) struct Witness {
     listener: Option<Listener>,
+    /// When it began to listen, in milliseconds of the world.
+    began: u64,
     /// What ends the program.
     end: Option<Arc<dyn Fn() + Send + Sync>>,
     /// How many strikes were told.
@@ -64,7 +67,32 @@ impl Shared {
     }
 
     pub(in crate::host) fn listen_to_strikes(&self, listener: Listener) {
-        self.state().witness.listener = Some(listener);
+        let witness = &mut self.state().witness;
+        witness.listener = Some(listener);
+        witness.began = self.time.now();
+    }
+
+    /// Tells that somebody changed the world from another process.
+    pub(in crate::host) fn tell_poke(&self, at: u64, rule: String, what: String) {
+        let witness = &self.state().witness;
+        if let Some(listener) = &witness.listener {
+            let at = at.saturating_sub(witness.began);
+            listener(&Strike { sort: Sort::Poke, at, rule, what, number: 1 });
+        }
+    }
+
+    /// The rules whose changes are still there and could be mended, without their times.
+    pub(in crate::host) fn unmended(&self) -> Vec<String> {
+        let state = self.state();
+        let mends = |troubles: &[Trouble]| {
+            let mut mended = state.datacenter.clone();
+            for trouble in troubles {
+                mended.input(state.datacenter.now, &Input::Trouble(trouble.clone()));
+            }
+            mended != state.datacenter
+        };
+        let lasting = state.armed.lasting().into_iter();
+        lasting.filter(|(_, troubles)| mends(troubles)).map(|(rule, _)| rule).collect()
     }
 
     pub(in crate::host) fn end_by(&self, end: Arc<dyn Fn() + Send + Sync>) {
@@ -86,13 +114,15 @@ impl Shared {
     /// Lets happen what is ripe because of the time; nothing once the world has ended.
     pub(super) fn strike(&self, state: &mut State, at: u64) -> Option<()> {
         loop {
-            let phase = phase(state);
+            let (phase, first) = (phase(state), state.armed.strikes().len());
             let due = state.armed.ripe(at, phase);
-            tell(state, at);
-            match due {
-                None => return Some(()),
-                Some(due) => self.carry_out(state, at, due)?,
+            let Some(due) = due else { return Some(()) };
+            let done = self.carry_out(state, at, due);
+            if done == Some(false) {
+                state.armed.vain(first, 0);
             }
+            tell(state, at);
+            done?;
         }
     }
 
@@ -101,13 +131,16 @@ impl Shared {
         if state.armed.minds_phase() { self.strike(state, at) } else { Some(()) }
     }
 
-    fn carry_out(&self, state: &mut State, at: u64, due: Due) -> Option<()> {
+    /// Changes the world, and says whether anything is different; none once it has ended.
+    fn carry_out(&self, state: &mut State, at: u64, due: Due) -> Option<bool> {
         match due {
             Due::Change(troubles) => {
+                let before = state.datacenter.clone();
                 for trouble in troubles {
                     let output = self.apply_at(state, at, &Input::Trouble(trouble))?;
                     self.notify(Some(&output));
                 }
+                return Some(differ(before, &state.datacenter));
             }
             Due::Watches(how) => {
                 let watches = &mut state.witness.watches;
@@ -117,7 +150,7 @@ impl Shared {
             }
             Due::Clock(shift) => self.clock_shift.store(shift, Ordering::Relaxed),
         }
-        Some(())
+        Some(true)
     }
 
     /// A call is made: what is to happen to it. What is to happen to the world has happened then.
@@ -127,12 +160,14 @@ impl Shared {
             return None;
         }
         let now = self.time.now();
-        let phase = phase(&state);
+        let (phase, first) = (phase(&state), state.armed.strikes().len());
         let (blow, dues) = state.armed.meet(now, phase, seen);
-        tell(&mut state, now);
-        for due in dues {
-            self.carry_out(&mut state, now, due)?;
+        for (nth, due) in dues.into_iter().enumerate() {
+            if !self.carry_out(&mut state, now, due)? {
+                state.armed.vain(first, nth);
+            }
         }
+        tell(&mut state, now);
         blow
     }
 
@@ -240,6 +275,12 @@ impl Shared {
 /// The phase, if a rule asks for it.
 fn phase(state: &State) -> Option<Phase> {
     state.armed.minds_phase().then(|| Phase::of(&state.datacenter))
+}
+
+/// Whether the world is another one. That somebody tried, and when, is no difference.
+pub(in crate::host) fn differ(mut before: Datacenter, after: &Datacenter) -> bool {
+    before.now = after.now;
+    before != *after
 }
 
 /// Tells what struck since the last time.

@@ -8,11 +8,15 @@ use super::*;
 use crate::host::desk::{Ask, DeskError, SOCKET, Told, ask};
 use crate::trouble::{ProxmoxTrouble, TalosTrouble};
 
+fn poke(trouble: impl Into<crate::trouble::Trouble>) -> Ask {
+    Ask::Poke { rule: "a rule".into(), what: "it happened".into(), troubles: vec![trouble.into()] }
+}
+
 fn foreign(vmid: u32) -> Ask {
     let name = "theirs".to_owned();
     let trouble =
         ProxmoxTrouble::ForeignVm { vmid, name, tags: String::new(), running: true, node: None };
-    Ask::Poke(vec![trouble.into()])
+    poke(trouble)
 }
 
 /// Asks from another thread, as another process does, while the world's own thread turns.
@@ -40,14 +44,33 @@ async fn another_process_pokes_and_sees_what_it_did() {
     assert_eq!((seen.proxmox.guests[0].vmid, seen.proxmox.guests[0].running), (700, true));
     assert_eq!(*seen, host.inventory());
     // What is so already, or not there at all, is no change; the world says so.
-    let stop = |vmid| Ask::Poke(vec![ProxmoxTrouble::Stopped { vmid }.into()]);
+    let stop = |vmid| poke(ProxmoxTrouble::Stopped { vmid });
     assert!(changed(asked(folder.path(), stop(700)).await));
     assert!(!changed(asked(folder.path(), stop(700)).await));
     assert!(!changed(asked(folder.path(), stop(701)).await));
+    // Nobody's plug can be pulled, and a number that is taken is not taken twice.
+    assert!(!changed(asked(folder.path(), poke(TalosTrouble::Dead(421))).await));
+    assert!(!changed(asked(folder.path(), poke(TalosTrouble::Revived(421))).await));
+    assert!(!changed(asked(folder.path(), foreign(700)).await));
+    let container = ProxmoxTrouble::ForeignContainer { vmid: 700, name: "c".into(), running: true };
+    assert!(!changed(asked(folder.path(), poke(container)).await));
     // A poke is an input like any other: the next process meets it.
     host.close().unwrap();
     let host = Host::open(Some(folder.path()), &spec(1, 1), 1).unwrap();
     assert!(!host.inventory().proxmox.guests[0].running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_process_that_is_poked_is_told_of_it() {
+    let folder = private_folder();
+    let host = Host::open(Some(folder.path()), &spec(1, 1), 1).unwrap();
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ear = told.clone();
+    host.on_strike(move |strike| ear.lock().unwrap().push((strike.sort, strike.what.clone())));
+    assert!(changed(asked(folder.path(), foreign(700)).await));
+    // What changed nothing is told to nobody but its author.
+    assert!(!changed(asked(folder.path(), foreign(700)).await));
+    assert_eq!(*told.lock().unwrap(), [(crate::fault::Sort::Poke, "it happened".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +155,7 @@ async fn a_poke_is_felt_at_once_while_the_clock_is_held() {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(60));
         let began = std::time::Instant::now();
-        let told = ask(&place, &Ask::Poke(vec![TalosTrouble::Dead(421).into()]));
+        let told = ask(&place, &poke(TalosTrouble::StaleEtcd(421)));
         sender.send((told.is_ok_and(|told| told.is_some()), began.elapsed())).unwrap();
     });
     // One virtual minute at speed 200: 300 ms, most of them in the brake.
@@ -143,5 +166,5 @@ async fn a_poke_is_felt_at_once_while_the_clock_is_held() {
     }
     let (told, took) = receiver.try_recv().expect("the poke was answered while the clock was held");
     assert!(told && took < Duration::from_millis(100), "{took:?}");
-    assert_eq!(host.inventory().wrong, ["machine 421 is dead"]);
+    assert_eq!(host.inventory().wrong, ["machine 421 gets a disk with an etcd of an earlier life"]);
 }

@@ -103,6 +103,12 @@ async fn what_is_no_request_or_too_much_of_one_is_refused() {
     assert_eq!(proxmox(many.as_bytes()).await, too_many);
     let long = format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "b".repeat(1 << 20));
     assert_eq!(proxmox(long.as_bytes()).await, too_many);
+    let body = (512 << 10) + 1;
+    let head = format!(
+        "POST /api2/json/nodes/pve/qemu HTTP/1.1\r\nhost: p\r\ncontent-length: {body}\r\n\r\n"
+    );
+    let request = [head.into_bytes(), vec![b'x'; body]].concat();
+    assert_eq!(proxmox(&request).await, "HTTP/1.1 501 for data too large");
     let large = 17 << 20;
     let head = format!("POST /schematics HTTP/1.1\r\nhost: f\r\ncontent-length: {large}\r\n\r\n");
     let request = [head.into_bytes(), vec![b'x'; large]].concat();

@@ -16,15 +16,15 @@ fn webhook(namespace: &str, service: &str) -> Value {
     })
 }
 
-fn pool(range: &str) -> Value {
+pub(super) fn pool(range: &str) -> Value {
     json!({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",
         "metadata": {"name": "p", "namespace": "metallb-system"}, "spec": {"addresses": [range]}})
 }
 
 const POOL: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/p";
-const POOL_DRY: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/p?fieldManager=castle&force=true&dryRun=All";
+pub(super) const POOL_DRY: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools/p?fieldManager=castle&force=true&dryRun=All";
 
-fn metallb(rig: &mut Rig) {
+pub(super) fn metallb(rig: &mut Rig) {
     rig.namespace("metallb-system");
     rig.definition("metallb.io", "v1beta1", "ipaddresspools", "IPAddressPool", "Namespaced");
     rig.good(
