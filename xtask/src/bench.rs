@@ -7,6 +7,7 @@ mod cluster;
 mod configs;
 mod engine;
 mod process;
+mod proof;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -125,6 +126,7 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     measures.extend(bring_up::measure(&root));
     measures.extend(configs::measure(&root));
     measures.extend(cluster::measure(&root));
+    measures.extend(proof::measure(&root));
     let rows: Vec<_> = measures.iter().map(Measure::row).collect();
     say(&table(&["case", "bound", "measured", "verdict", "note"], &rows));
     let report = target.join("bench.json");

@@ -6,6 +6,7 @@ mod bench;
 mod elf;
 mod generate;
 mod house;
+mod planted;
 mod real;
 mod release;
 mod scan;
@@ -31,7 +32,8 @@ usage: cargo xtask <verb>
   soak      what takes long: `--rounds` the tests that go in rounds (an API server that is killed, paused and cut,
             among others), 50 rounds; `--matrix [ACT]` up, down and rebirth killed at each of their points;
             `--seeds COUNT [--from FIRST]` lives full of faults and crashes; without a word all of them;
-            `--point ACT NUMBER` and `--seed NUMBER` one again, with its story
+            `--point ACT NUMBER` and `--seed NUMBER` one again, with its story; `--planted [SEEDS]` turns each
+            planted bug on, and writes what found it into docs/proof.md
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
   bench     builds the release binary (or takes the one named) and measures it; prints a table, writes

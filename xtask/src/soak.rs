@@ -3,13 +3,16 @@
 use anyhow::{Result, bail};
 
 use crate::talk::{self, say, seconds};
-use crate::{suite, tree};
+use crate::{planted, suite, tree};
 
 /// The acts that are killed at each of their points.
 const ACTS: [&str; 3] = ["up", "down", "rebirth"];
 
 /// How many seeds a soak lives if nobody asks for a number.
 const SEEDS: &str = "1000";
+
+/// How many seeds are tried for each planted bug if nobody asks for a number.
+const PLANTED_SEEDS: &str = "20";
 
 /// The example that does it, at full speed.
 const PROOF: [&str; 10] = [
@@ -39,8 +42,10 @@ pub(crate) fn run(words: &[&str]) -> Result<bool> {
         ["--seeds", count] => proof(&["seeds", count]),
         ["--seeds", count, "--from", first] => proof(&["seeds", count, first]),
         ["--seed", number] => proof(&["seed", number]),
+        ["--planted"] => planted::run(PLANTED_SEEDS),
+        ["--planted", seeds] => planted::run(seeds),
         _ => bail!(
-            "soak takes --rounds, --matrix [ACT], --point ACT NUMBER, --seeds COUNT [--from FIRST] or --seed NUMBER"
+            "soak takes --rounds, --matrix [ACT], --point ACT NUMBER, --seeds COUNT [--from FIRST], --seed NUMBER or --planted [SEEDS]"
         ),
     }
 }

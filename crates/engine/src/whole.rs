@@ -7,8 +7,8 @@ use castle_journal::{Journals, Records, Start, StateError, StepState};
 use castle_model::deadline::Deadlines;
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{CastleName, Event, Plan, RunId, StepId};
-use castle_plan::OrderError;
+use castle_model::{CastleName, Event, Failure, Plan, RunId, StepId};
+use castle_plan::{Look, OrderError};
 
 use crate::graph::Graph;
 use crate::outputs::Outputs;
@@ -42,6 +42,9 @@ pub enum WholeError {
     /// The steps need each other in a circle, or one that is not there.
     #[error("the steps do not fit together")]
     Order(#[source] OrderError),
+    /// Without what every removal needs nothing can be removed, and not even be looked for.
+    #[error("nothing was removed: without {0} castle can not look for what is there")]
+    Blind(StepId, Box<Failure>),
     /// The journal did not take the run's beginning.
     #[error("the run could not be begun")]
     Start(#[source] StateError),
@@ -70,7 +73,13 @@ impl Whole<'_> {
                 castle_plan::up(self.castle, decls, &surveyor.look().await, &known)
             }
             Direction::Down => {
-                castle_plan::down(self.castle, decls, &surveyor.look_for_leftovers().await)
+                let survey = surveyor.look_for_leftovers().await;
+                for decl in decls.iter().filter(|decl| decl.always) {
+                    if let Some(Look::Failed(failure)) = survey.get(&decl.id) {
+                        return Err(WholeError::Blind(decl.id.clone(), Box::new(failure.clone())));
+                    }
+                }
+                castle_plan::down(self.castle, decls, &survey)
             }
         }
         .map_err(WholeError::Order)?;
@@ -109,7 +118,7 @@ fn known(records: &Records) -> BTreeSet<StepId> {
 mod tests {
     use async_trait::async_trait;
     use castle_journal::MemoryDisk;
-    use castle_model::{EventKind, Failure, Observed, StepDecl};
+    use castle_model::{EventKind, Observed, StepDecl};
 
     use super::*;
     use crate::context::Context;

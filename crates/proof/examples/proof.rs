@@ -1,18 +1,24 @@
 //! Runs the crash matrix and seeds from the command line, for `cargo xtask soak` and for whoever replays one of them.
 //!
 //! `proof matrix ACT [PART/PARTS]` kills an act at its points (at the n-th of every so many), `proof point ACT NUMBER` at one;
-//! `proof seeds COUNT [FROM]` lives seeds, `proof seed NUMBER` one of them, with its story.
+//! `proof seeds COUNT [FROM]` lives seeds, `proof seed NUMBER` one of them, with its story;
+//! `proof figures [SEEDS]` prints a JSON line for each figure of `cargo xtask bench`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
+use castle_proof::castle::{Around, run};
 use castle_proof::matrix::{Judged, reference};
-use castle_proof::{Act, Almanac, Life, Setting, Shape, live, matrix, point_of};
+use castle_proof::point::{Fork, Point, Recorder, Taker};
+use castle_proof::{Act, Almanac, Command, Life, Setting, Shape, live, matrix, point_of};
+use castle_rehearsal::bound::{GONE, Question, longest};
+use serde_json::json;
 
 /// The seed of the matrix' world.
 const SEED: u64 = 8;
@@ -27,6 +33,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         ["seeds", count] => seeds(count.parse()?, 1)?,
         ["seeds", count, from] => seeds(count.parse()?, from.parse()?)?,
         ["seed", number] => seed(number.parse()?)?,
+        ["figures"] => figures(20)?,
+        ["figures", seeds] => figures(seeds.parse()?)?,
         _ => {
             return Err("proof matrix ACT [PART/PARTS] | point ACT NUMBER | seeds COUNT [FROM] | seed NUMBER".into());
         }
@@ -140,6 +148,61 @@ fn story(life: &Life) -> Result<(), Box<dyn Error>> {
         writeln!(stdout(), "  again: cargo xtask soak --seed {}", life.seed)?;
     }
     Ok(())
+}
+
+/// What `cargo xtask bench` asks for: ways down against their bound, first calls after a crash, seeds in a second.
+fn figures(seeds: u64) -> Result<bool, Box<dyn Error>> {
+    for seed in 1..=seeds {
+        let setting = Setting::of(Shape::WHOLE, seed);
+        let around = Around { settles: true, ..Around::default() };
+        let raised = run(setting.empty(), &setting, Command::Up, around);
+        let began = raised.stand.datacenter.now;
+        let razed = run(raised.stand, &setting, Command::Down, Around::default());
+        if !razed.is_done() {
+            return Err(format!("seed {seed}: {}", razed.verdict()).into());
+        }
+        let names = BTreeMap::new();
+        let asked = Question { since: began, until: u64::MAX, names: &names, goals: &[GONE] };
+        let bound = longest(razed.stand.datacenter.draws.all(), &asked).ms;
+        let took = razed.over - began;
+        let line = json!({"case": "down", "seed": seed, "took_ms": took, "bound_ms": bound});
+        writeln!(stdout(), "{line}")?;
+    }
+    let setting = Setting::of(Shape::WHOLE, SEED);
+    let forks = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Some(Recorder::new(Box::new(Some25th(forks.clone()))));
+    let around = Around { recorder, ..Around::default() };
+    drop(run(setting.empty(), &setting, Command::Up, around));
+    let forks = std::mem::take(&mut *forks.lock().map_err(|_| "a judge panicked")?);
+    for Fork { point, stand } in forks {
+        let ran = run(stand, &setting, Command::Up, Around::default());
+        let first = ran.first_call.ok_or("no call was made")?.as_secs_f64() * 1000.0;
+        let line = json!({"case": "resume", "point": point.number, "first_call_ms": first});
+        writeln!(stdout(), "{line}")?;
+    }
+    let (began, almanac) = (processor_seconds()?, Almanac::default());
+    for seed in 1..=seeds {
+        drop(live(seed, &almanac));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more")]
+    let rate = seeds as f64 / (processor_seconds()? - began).max(0.001);
+    writeln!(stdout(), "{}", json!({"case": "seeds", "per_second_and_core": rate}))?;
+    Ok(true)
+}
+
+/// Takes every 25th state.
+struct Some25th(Arc<Mutex<Vec<Fork>>>);
+
+impl Taker for Some25th {
+    fn wants(&mut self, point: &Point) -> bool {
+        point.fresh && point.state.is_multiple_of(25)
+    }
+
+    fn take(&mut self, fork: Fork) {
+        if let Ok(mut forks) = self.0.lock() {
+            forks.push(fork);
+        }
+    }
 }
 
 /// Processor time of all threads so far.

@@ -1,9 +1,10 @@
 //! One process of castle over a world and a disk: what a person starts, and what is left when it ends or is killed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
+use castle_engine::whole::WholeError;
 use castle_engine::{Report, Stop, Whole};
 use castle_infisical::Credentials;
 use castle_journal::{Journals, MemoryDisk, Records};
@@ -11,7 +12,7 @@ use castle_layers::secrets::source::Access;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Event, Plan, RunId};
+use castle_model::{Event, Failure, Plan, RunId};
 use castle_rehearsal::Host;
 use castle_rehearsal::fault::Rule;
 use castle_rehearsal::host::runtime;
@@ -96,6 +97,8 @@ pub struct Run {
     pub command: Command,
     /// How it ended, in the words of the error if it came to no report.
     pub ended: Result<(Plan, Report), String>,
+    /// Why it refused to begin, if it did.
+    pub refused: Option<Failure>,
     /// What it told.
     pub events: Vec<Event>,
     /// What the servers saw of it.
@@ -110,6 +113,9 @@ pub struct Run {
     pub killed: bool,
     /// When the process ended, in virtual milliseconds since the world's birth.
     pub over: u64,
+    /// How long it took in real time until its first call was heard, from the moment when it opened its journals; only if
+    /// nobody else listened to its calls.
+    pub first_call: Option<Duration>,
     /// The world and the disk afterwards.
     pub stand: Stand,
 }
@@ -125,7 +131,10 @@ impl Run {
     #[must_use]
     pub fn verdict(&self) -> String {
         match &self.ended {
-            Err(error) => error.clone(),
+            Err(error) => match &self.refused {
+                Some(failure) => format!("{error}: {failure}"),
+                None => error.clone(),
+            },
             Ok((_, report)) => {
                 let failures = report.failures.iter();
                 let told: Vec<String> =
@@ -156,15 +165,21 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
         recorder.attend(&host, &disk);
         recorder.hearing(&host)
     });
-    let mut events = Vec::new();
+    let first = Arc::new(OnceLock::new());
+    if around.recorder.is_none() {
+        let first = first.clone();
+        host.on_call(move |_| _ = first.get_or_init(watch));
+    }
+    let mut telling = Telling::default();
     let told = ToldDisk { disk: disk.clone(), hearing };
     let kill = around.recorder.as_ref().map(Recorder::killing);
     let mut killed = false;
+    let began = watch();
     let ended = tokio::select! {
         biased;
         () = host.killed() => Err(()),
         () = asked(kill) => Err(()),
-        ended = castle(&host, setting, command, told, &mut events) => Ok(ended),
+        ended = castle(&host, setting, command, told, &mut telling) => Ok(ended),
     };
     let ended = ended.unwrap_or_else(|()| {
         killed = true;
@@ -185,7 +200,29 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
     let struck = kinds.into_iter().filter(|(text, _)| struck_by.iter().any(|s| s.rule == *text));
     let struck = struck.map(|(_, kind)| kind).collect();
     let stand = Stand { datacenter, disk };
-    Run { command, ended, events, requests, trace, strikes, struck, killed, over, stand }
+    let Telling { events, refused } = telling;
+    let first_call = first.get().map(|heard: &Instant| heard.duration_since(began));
+    Run {
+        command,
+        ended,
+        refused,
+        events,
+        requests,
+        trace,
+        strikes,
+        struck,
+        killed,
+        over,
+        first_call,
+        stand,
+    }
+}
+
+/// What a process says while it runs.
+#[derive(Default)]
+struct Telling {
+    events: Vec<Event>,
+    refused: Option<Failure>,
 }
 
 async fn castle(
@@ -193,7 +230,7 @@ async fn castle(
     setting: &Setting,
     command: Command,
     disk: ToldDisk,
-    events: &mut Vec<Event>,
+    told: &mut Telling,
 ) -> Result<(Plan, Report), String> {
     let mut spec = setting.spec.clone();
     if let Some(proxmox) = spec.platform.proxmox_mut() {
@@ -214,11 +251,21 @@ async fn castle(
         journals: &mut journals,
         deadlines: &spec.deadlines,
         now: Arc::new(move || clock.now()),
-        face: &mut |event: &Event| events.push(event.clone()),
+        face: &mut |event: &Event| told.events.push(event.clone()),
         run: RunId::new(format!("r{opened:04}")),
         stop: Stop::default(),
     };
-    let report = whole.go(command.direction()).await.map_err(|e| chain(&e))?;
+    let report = match whole.go(command.direction()).await {
+        Ok(report) => report,
+        Err(error @ WholeError::Blind(..)) => {
+            let text = chain(&error);
+            if let WholeError::Blind(_, failure) = error {
+                told.refused = Some(*failure);
+            }
+            return Err(text);
+        }
+        Err(error) => return Err(chain(&error)),
+    };
     journals.compact_if_grown(now.now()).map_err(|e| chain(&e))?;
     Ok(report)
 }
@@ -229,6 +276,12 @@ async fn asked(kill: Option<Arc<Notify>>) {
         Some(kill) => kill.notified().await,
         None => std::future::pending().await,
     }
+}
+
+/// Reads a stop watch.
+#[expect(clippy::disallowed_methods, reason = "how long a person waits is real time")]
+fn watch() -> Instant {
+    Instant::now()
 }
 
 /// Lets virtual time pass.

@@ -10,7 +10,7 @@ mod secret;
 use std::fmt;
 
 pub(crate) use acts::{Counts, count};
-pub use acts::{again, doubles};
+pub use acts::{again, doubles, unborn};
 pub use birth::{Begun, bootstrapped, bootstraps, incarnations};
 pub use live::explained;
 pub use owner::foreign;

@@ -3,7 +3,8 @@
 //! A crash leaves two things: the world and the disk. Both are data here, so a crash is a copy of the two taken at one
 //! moment of a run ([`point`]), and the run after it is a new process over the copy. [`matrix`] takes a copy at every
 //! moment of a run; [`seeds`] plays whole lives of castles with faults, crashes and neighbours drawn from a number. What
-//! must hold afterwards is in [`check`], one checker for each law.
+//! must hold afterwards is in [`check`], one checker for each law. [`trial`] plays short lives that somebody wrote down, with
+//! laws that watch every moment; `planted` breaks castle on purpose and plays the trial that has to find it.
 //!
 //! ```text
 //!  Stand { world, disk } --castle::run--> Run { events, requests, Stand after }

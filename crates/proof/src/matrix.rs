@@ -215,6 +215,7 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
         Err(error) => return vec![Violation::new("the journal can be read", error)],
     };
     let alive = !check::incarnations(&stand.datacenter).is_empty();
+    let known = if alive { known } else { check::unborn(known) };
     let runs = runs_of(reference.act, stand, setting, point.command, None);
     let Some(last) = runs.last() else { return Vec::new() };
     let mut found: Vec<Violation> = runs
@@ -225,7 +226,7 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
     found.extend(check::same(&reference.wanted, &check::inventory(&last.stand.datacenter)));
     found.extend(check::foreign(setting, &reference.foreign, &last.stand.datacenter));
     if let Some(first) = runs.first() {
-        found.extend(check::again(&known, alive, first.command, &first.events));
+        found.extend(check::again(&known, first.command, &first.events));
     }
     let mut counts = Counts::new();
     for (index, run) in reference.runs.iter().enumerate().take(point.command + 1) {

@@ -21,6 +21,9 @@ use crate::setting::{Setting, Shape};
 
 use witness::Witness;
 
+/// The law that only a journal which tells of this world can be held to.
+const AGAIN: &str = "no step acts again";
+
 /// The seed of the trials' world.
 const SEED: u64 = 8;
 
@@ -42,6 +45,12 @@ pub enum Part {
     Happens(&'static [&'static str]),
     /// Somebody deletes the state folder.
     Forgets,
+    /// Somebody keeps a copy of the state folder.
+    Copies,
+    /// Somebody puts the copy back.
+    PutsBack,
+    /// The last entry of a journal is lost, and no file can tell.
+    Loses(&'static str),
     /// A process of castle.
     Runs(Runs),
 }
@@ -93,6 +102,7 @@ impl Trial {
         let mut stand = setting.empty();
         let foreign = setting.foreign(&stand.datacenter);
         let mut found = Vec::new();
+        let (mut kept, mut stale) = (MemoryDisk::new(), false);
         for part in self.parts {
             match part {
                 Part::Happens(rules) => {
@@ -101,14 +111,22 @@ impl Trial {
                     }
                 }
                 Part::Forgets => stand.disk = MemoryDisk::new(),
+                Part::Copies => kept = stand.disk.copy(),
+                Part::PutsBack => (stand.disk, stale) = (kept.copy(), true),
+                Part::Loses(name) => lose_last(&stand.disk, name),
                 Part::Runs(runs) => {
                     let (after, broken) = runs.play(&setting, &names, stand);
                     stand = after;
-                    found.extend(broken);
+                    // What an old copy says is done may be gone: it is done again.
+                    found.extend(broken.into_iter().filter(|v| !stale || v.law != AGAIN));
+                    stale = false;
                 }
             }
         }
-        found.extend(told::no_second(&stand.datacenter));
+        let razes = |part: &Part| matches!(part, Part::Runs(runs) if runs.command == Command::Down);
+        if !self.parts.iter().any(razes) {
+            found.extend(told::no_second(&stand.datacenter));
+        }
         found.extend(check::foreign(&setting, &foreign, &stand.datacenter));
         found
     }
@@ -117,6 +135,12 @@ impl Trial {
 fn read(rules: &[&str], names: &Names) -> Vec<Rule> {
     let read = rules.iter().map(|text| Rule::parse(text, names));
     read.collect::<Result<_, _>>().expect("the rules of a trial can be read")
+}
+
+fn lose_last(disk: &MemoryDisk, name: &str) {
+    let bytes = disk.content(name).expect("the journal is there");
+    let entries: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    disk.put(name, entries[..entries.len() - 1].concat());
 }
 
 fn happen(stand: &mut Stand, trouble: &Trouble) {
@@ -153,7 +177,8 @@ impl Runs {
         }
         if let Ok(known) = before.records() {
             let alive = !check::incarnations(&before.datacenter).is_empty();
-            found.extend(check::again(&known, alive, self.command, &ran.events));
+            let known = if alive { known } else { check::unborn(known) };
+            found.extend(check::again(&known, self.command, &ran.events));
         }
         if let Ok((plan, _)) = &ran.ended {
             found.extend(told::order(plan, &ran.events));

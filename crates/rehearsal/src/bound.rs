@@ -19,6 +19,8 @@ pub enum From {
     First,
     /// The one that is over first of those whose object's name begins like this.
     FirstOf(&'static str),
+    /// The one that is over first of the pods of this Deployment, whose own names end with two words more.
+    PodOf(&'static str),
     /// Every earlier one, of whatever machine: they go one after the other.
     Each,
     /// Every earlier one of a machine that is to run etcd.
@@ -70,8 +72,13 @@ pub const EDGES: &[Edge] = &[
     (Process::AppPull, From::Same, Process::NodeNetwork),
     (Process::ExternalSecretsPull, From::Same, Process::NodeReady),
     (Process::FluxPull, From::Same, Process::NodeReady),
-    // A store is accepted by the webhook, and a secret comes through a store that was found good.
+    // A store is accepted by the webhook and looked at by the controller, and a secret comes through a good store.
     (Process::StoreCheck, From::FirstOf("external-secrets/"), Process::Webhook),
+    (
+        Process::StoreCheck,
+        From::PodOf("external-secrets/external-secrets"),
+        Process::ExternalSecretsStart,
+    ),
     (Process::SecretSync, From::First, Process::StoreCheck),
     (Process::AddressGiven, From::First, Process::MetallbWebhook),
     (Process::ClaimBind, From::First, Process::LonghornDisk),
@@ -83,6 +90,9 @@ pub const EDGES: &[Edge] = &[
     (Process::FluxLevel, From::First, Process::GitFetch),
     // The other edge of safety: a cluster is handed over with all of its nodes, not before.
     (Process::FluxLevel, From::Each, Process::NodeReady),
+    // And on the way down: a VM is switched off before it is removed, and an image goes when nothing of ours runs from it.
+    (Process::VmDestroy, From::Same, Process::VmStop),
+    (Process::VolumeDelete, From::Each, Process::VmDestroy),
 ];
 
 /// Something that is to be reached: a process, and how the name of its object begins.
@@ -94,6 +104,8 @@ pub const PLATFORM: &[Goal] = &[
     (Process::Election, ""),
     (Process::ApiServer, ""),
     (Process::NodeReady, ""),
+    (Process::FlannelStart, ""),
+    (Process::ProxyStart, ""),
     (Process::AddonStart, ""),
 ];
 
@@ -119,6 +131,9 @@ pub const CLUSTER: &[Goal] = &[
     (Process::HelmInstall, ""),
     (Process::AppStart, ""),
 ];
+
+/// What is to be gone at the end of a way down.
+pub const GONE: &[Goal] = &[(Process::VmDestroy, ""), (Process::VolumeDelete, "")];
 
 /// The root of the tree that Flux builds.
 const ROOT: &str = "flux-system/flux-system";
@@ -177,7 +192,7 @@ pub fn longest(draws: &[Draw], question: &Question<'_>) -> Critical {
         let needs = edges.filter_map(|(_, from, before)| match from {
             From::Same => earlier.same.get(&(*before, machines[index])),
             From::First => earlier.first.get(before),
-            From::FirstOf(name) => earlier.named.get(&(*before, name)),
+            From::FirstOf(name) | From::PodOf(name) => earlier.named.get(&(*before, name)),
             From::Each => earlier.each.get(before),
             From::ControlPlanes => earlier.voters.get(before),
         });
@@ -229,10 +244,12 @@ impl<'a> Earlier<'a> {
             self.voters.entry(draw.what).and_modify(later).or_insert(index);
         }
         for (_, from, before) in EDGES {
-            if let From::FirstOf(name) = from
-                && *before == draw.what
-                && object_of(draw).starts_with(name)
-            {
+            let (name, is_it) = match from {
+                From::FirstOf(name) => (*name, object_of(draw).starts_with(name)),
+                From::PodOf(name) => (*name, deployment_of(draw) == Some(name)),
+                From::Same | From::First | From::Each | From::ControlPlanes => continue,
+            };
+            if is_it && *before == draw.what {
                 self.named.entry((draw.what, name)).and_modify(sooner).or_insert(index);
             }
         }
@@ -250,133 +267,10 @@ fn object_of(draw: &Draw) -> &str {
     draw.subject.rsplit(' ').next().unwrap_or_default()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn draw(what: Process, subject: &str, begun_at: u64, ms: u64) -> Draw {
-        Draw { number: 0, what, subject: subject.to_owned(), begun_at, ms, after: None }
-    }
-
-    /// The bound of the platform, whenever it was reached.
-    fn platform(draws: &[Draw], since: u64, names: &BTreeMap<String, String>) -> Critical {
-        longest(draws, &Question { since, until: u64::MAX, names, goals: &[PLATFORM] })
-    }
-
-    #[test]
-    fn waiting_does_not_count_and_chains_do() {
-        let draws = [
-            draw(Process::ImageDownload, "talos.qcow2", 0, 5000),
-            draw(Process::VmCreate, "421", 9000, 1000),
-            draw(Process::VmCreate, "422", 9000, 2000),
-            draw(Process::VmStart, "421", 20_000, 3000),
-            draw(Process::VmStart, "422", 20_000, 1000),
-            draw(Process::Boot, "421", 23_000, 1000),
-            draw(Process::Boot, "422", 23_000, 1000),
-        ];
-        let found = platform(&draws, 0, &BTreeMap::new());
-        assert_eq!(found.ms, 0, "nothing of what the platform is for was reached");
-        let boot = |ms| draw(Process::ApiServer, "421", 30_000, ms);
-        let own = draw(Process::ControlPlanePull, "421", 24_000, 10_000);
-        let found = platform(&[&draws[..], &[own, boot(2000)]].concat(), 0, &BTreeMap::new());
-        // No edge leads from the boot to the images here: 10 + 2.
-        assert_eq!(found.ms, 12_000);
-        let joins = [
-            draw(Process::ListenerLingers, "421", 0, 1),
-            draw(Process::ListenerSwap, "421", 0, 1),
-            draw(Process::Runtime, "421", 0, 1),
-            draw(Process::EtcdPull, "421", 0, 1),
-            draw(Process::EtcdBootstrap, "421", 0, 1),
-            draw(Process::Election, "1", 0, 1),
-        ];
-        let found = platform(&[&draws[..], &joins].concat(), 0, &BTreeMap::new());
-        // 5 + 1 + 3 + 1, and six times a millisecond, however late each of them began.
-        assert_eq!(found.ms, 10_006);
-        let chain: Vec<&str> = found.chain.iter().map(|draw| draw.what.name()).collect();
-        assert_eq!(chain[..4], ["image-download", "vm-create", "vm-start", "boot"]);
-    }
-
-    #[test]
-    fn etcd_begins_when_every_control_plane_has_answered() {
-        let draws = [
-            draw(Process::ListenerSwap, "421", 0, 1000),
-            draw(Process::ListenerSwap, "422", 0, 7000),
-            draw(Process::ListenerSwap, "431", 0, 9000),
-            draw(Process::EtcdPull, "421", 0, 100),
-            draw(Process::EtcdPull, "422", 0, 100),
-            draw(Process::EtcdBootstrap, "421", 0, 2000),
-            draw(Process::Election, "1", 0, 1000),
-        ];
-        assert_eq!(platform(&draws, 0, &BTreeMap::new()).ms, 10_000, "a worker is not waited for");
-    }
-
-    #[test]
-    fn learners_come_one_after_the_other_and_nodes_have_names() {
-        let draws = [
-            draw(Process::EtcdBootstrap, "421", 0, 4000),
-            draw(Process::EtcdJoin, "422", 0, 1000),
-            draw(Process::EtcdPromotion, "422", 0, 6000),
-            draw(Process::EtcdJoin, "423", 0, 1000),
-            draw(Process::EtcdPromotion, "423", 0, 6000),
-        ];
-        assert_eq!(platform(&draws, 0, &BTreeMap::new()).ms, 18_000);
-        let names = BTreeMap::from([("cp-01".to_owned(), "421".to_owned())]);
-        let draws = [
-            draw(Process::Register, "421", 0, 1000),
-            draw(Process::NodeNetwork, "cp-01", 0, 2000),
-            draw(Process::NodeReady, "cp-01", 0, 3000),
-        ];
-        assert_eq!(platform(&draws, 0, &names).ms, 6000);
-        assert_eq!(platform(&draws, 1, &names).ms, 0, "what was drawn before does not count");
-    }
-
-    #[test]
-    fn what_follows_by_itself_follows_what_it_began_by() {
-        let mut draws = vec![
-            draw(Process::ApiServer, "421", 0, 1000),
-            draw(Process::NodeNetwork, "w-01", 0, 5000),
-            draw(Process::Rollout, "longhorn-system/longhorn-manager", 9000, 100),
-            draw(
-                Process::LonghornManagerPull,
-                "w-01 longhorn-system/longhorn-manager-x",
-                9100,
-                2000,
-            ),
-            draw(Process::LonghornManagerStart, "w-01 longhorn-system/longhorn-manager-x", 0, 300),
-            draw(Process::InstanceManagerPull, "w-01", 0, 40),
-            draw(Process::LonghornDisk, "w-01", 0, 5),
-        ];
-        for (index, draw) in draws.iter_mut().enumerate() {
-            draw.number = index as u64;
-            draw.after = (index > 2).then(|| index as u64 - 1);
-        }
-        let names = BTreeMap::new();
-        let asked = |until| Question { since: 0, until, names: &names, goals: &[CLUSTER] };
-        // The rollout waits for the API server alone, the pull for the node's network, too.
-        assert_eq!(longest(&draws, &asked(u64::MAX)).ms, 5000 + 2000 + 300 + 40 + 5);
-        assert_eq!(longest(&draws, &asked(4)).ms, 0, "nothing was reached by then");
-        draws[1].ms = 10;
-        assert_eq!(longest(&draws, &asked(u64::MAX)).ms, 1000 + 100 + 2000 + 300 + 40 + 5);
-    }
-
-    #[test]
-    fn a_name_tells_which_of_many_is_meant() {
-        let draws = [
-            draw(Process::Webhook, "longhorn-system/longhorn-admission-webhook", 0, 1000),
-            draw(Process::Webhook, "external-secrets/external-secrets-webhook", 0, 3000),
-            draw(Process::StoreCheck, "infisical", 0, 500),
-            draw(Process::SecretSync, "external-secrets/castle-probe", 0, 2000),
-            draw(Process::SecretSync, "flux-system/flux-system", 0, 4000),
-            draw(Process::GitFetch, "flux-system/flux-system", 0, 100),
-            draw(Process::NodeReady, "1", 0, 9000),
-            draw(Process::FluxLevel, "flux-system/apps", 0, 50),
-            draw(Process::FluxLevel, "flux-system/flux-system", 0, 10),
-        ];
-        let names = BTreeMap::new();
-        let asked = |goals| Question { since: 0, until: u64::MAX, names: &names, goals };
-        assert_eq!(longest(&draws[..6], &asked(&[CLUSTER])).ms, 3000 + 500 + 4000 + 100);
-        // Without every node nothing is handed over, and the root alone is the handover.
-        assert_eq!(longest(&draws, &asked(&[HANDOVER])).ms, 9000 + 10);
-        assert_eq!(longest(&draws, &asked(&[CLUSTER])).ms, 9000 + 50);
-    }
+/// The Deployment of the pod that a draw is of.
+fn deployment_of(draw: &Draw) -> Option<&str> {
+    object_of(draw).rsplitn(3, '-').nth(2)
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,10 @@ pub struct GuestSeen {
     pub container: bool,
     /// Whether it runs.
     pub running: bool,
+    /// Its cores, as its config has them.
+    pub cores: u64,
+    /// Its memory in MiB, as its config has it.
+    pub memory: u64,
     /// What it is locked for.
     pub lock: Option<String>,
     /// Its tags.
@@ -234,6 +238,8 @@ impl Proxmox {
             name: guest.option("name").unwrap_or_default().to_owned(),
             container: guest.container,
             running: guest.running.is_some(),
+            cores: guest.option("cores").and_then(|n| n.parse().ok()).unwrap_or(1),
+            memory: guest.option("memory").and_then(|n| n.parse().ok()).unwrap_or(512),
             lock: guest.option("lock").map(str::to_owned),
             tags: guest
                 .option("tags")

@@ -80,6 +80,6 @@ pub(crate) fn is_gone(records: &Records) -> Option<bool> {
         StepState::Absent | StepState::Done { .. } => false,
     };
     // One layer alone may have gone, while the machines stand.
-    let machines = records.steps.iter().filter(|(id, _)| id.layer() == "platform");
-    Some(records.incarnation.is_none() || machines.into_iter().any(|(_, state)| razed(state)))
+    let mut machines = records.steps.iter().filter(|(id, _)| id.layer() == "platform");
+    Some(records.incarnation.is_none() || machines.any(|(_, state)| razed(state)))
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use castle_rehearsal::host::desk::{self, Ask, Told};
 use castle_rehearsal::inventory::{Inventory, Workload};
+use castle_rehearsal::proxmox::GuestSeen;
 
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
@@ -33,7 +34,7 @@ pub(crate) fn run(
     output::data(&if everywhere.json {
         serde_json::to_string(&inventory).unwrap_or_default()
     } else {
-        let state = if live { "a run is going on in it" } else { "its time stands still" };
+        let state = if live { "a run or `serve` holds it" } else { "its time stands still" };
         let at = time(inventory.at);
         let head = format!("datacenter of `{}`, {at} old; {state}", rehearsal.castle.spec.name);
         format!("{head}\n\n{}", text(&inventory))
@@ -94,7 +95,7 @@ fn text(inventory: &Inventory) -> String {
     page
 }
 
-/// Number, name, power, what its machine does, where it answers, and its tags or what it is locked for.
+/// Number, name, power, what its machine does, where it answers, its size, and its tags or what it is locked for.
 fn guests(inventory: &Inventory) -> Vec<Vec<String>> {
     let guests = inventory.proxmox.guests.iter();
     guests
@@ -115,10 +116,20 @@ fn guests(inventory: &Inventory) -> Vec<Vec<String>> {
                 power.to_owned(),
                 machine.unwrap_or_default(),
                 address.unwrap_or_default(),
+                size(guest),
                 notes.join(" "),
             ]
         })
         .collect()
+}
+
+/// Cores and memory: `4c/8G`.
+fn size(guest: &GuestSeen) -> String {
+    match guest.memory {
+        _ if guest.container => String::new(),
+        whole if whole % 1024 == 0 => format!("{}c/{}G", guest.cores, whole / 1024),
+        odd => format!("{}c/{odd}M", guest.cores),
+    }
 }
 
 /// Machines that are nobody's VM: they stand already, or belong to somebody else.
@@ -147,7 +158,10 @@ fn workloads(all: &[Workload]) -> Vec<String> {
     let waiting: Vec<&Workload> =
         all.iter().filter(|w| w.ready < w.wanted || w.wanted == 0).collect();
     let mut lines = vec![format!("{} of {} are ready", all.len() - waiting.len(), all.len())];
-    lines.extend(waiting.iter().map(|w| format!("{}: {} of {}", w.name, w.ready, w.wanted)));
+    lines.extend(waiting.iter().map(|w| match w.wanted {
+        0 => format!("{}: scaled to 0", w.name),
+        wanted => format!("{}: {} of {wanted}", w.name, w.ready),
+    }));
     lines
 }
 
@@ -226,14 +240,14 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use castle_rehearsal::inventory::Unit;
-    use castle_rehearsal::proxmox::GuestSeen;
     use castle_rehearsal::sources::git::Head;
 
     use super::*;
 
     fn guest(vmid: u32, name: &str, running: bool) -> GuestSeen {
         let (name, tags) = (name.to_owned(), vec!["castle".to_owned(), "castle-blue".to_owned()]);
-        GuestSeen { vmid, name, container: false, running, lock: None, tags }
+        let (cores, memory) = (4, 8192);
+        GuestSeen { vmid, name, container: false, running, cores, memory, lock: None, tags }
     }
 
     #[test]
@@ -273,8 +287,8 @@ mod tests {
         broken by hand or rule:
           worker-01 is dead
         guests:
-          421  cp-01      running  configured  192.168.1.211  castle castle-blue
-          431  worker-01  stopped                             castle castle-blue
+          421  cp-01      running  configured  192.168.1.211  4c/8G  castle castle-blue
+          431  worker-01  stopped                             4c/8G  castle castle-blue
         machines that stand already:
           stranger  somebody else's
         shared address:

@@ -61,7 +61,7 @@ pub(crate) fn run(
     if !everywhere.json {
         output::say(&format!("[{:>5}] {what}", time(poked.at)));
         output::say(&if hosted {
-            format!("next: the run that is going on feels it; {look} shows the datacenter")
+            format!("next: whoever works in it feels it at once; {look} shows the datacenter")
         } else {
             format!(
                 "next: `{command} plan` shows what castle makes of it, `{command} up` mends what it can; {look} shows the datacenter"

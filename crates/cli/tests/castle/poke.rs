@@ -27,7 +27,7 @@ fn json(castle: &Context, words: &[&str]) -> Value {
 #[test]
 fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
     let castle = Context::new();
-    let (mut process, reader) = under_way(&castle, "qmstart");
+    let (mut process, reader) = under_way(&castle, "platform/boot/worker-02");
     let before = castle.inventory();
     let told = json(&castle, &["rehearse", "poke", "--json", "proxmox", "700:", "foreign", "vm"]);
     assert_eq!((&told["hosted"], &told["changed"]), (&true.into(), &true.into()), "{told}");
@@ -35,7 +35,7 @@ fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
     assert!(castle.guests().contains(&700), "{after}");
     assert!(after["at"].as_u64() > before["at"].as_u64(), "its time goes on");
     let said = castle.run(&["rehearse", "inventory"]).ends(0);
-    assert!(said.out.contains("a run is going on in it"), "{}", said.out);
+    assert!(said.out.contains("a run or `serve` holds it"), "{}", said.out);
     // A second run is refused, and told who is first and how to look and poke.
     let said = castle.run(&["up"]).ends(3);
     let holder = format!("process {} on ", process.id());
@@ -54,6 +54,11 @@ fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
     castle.run(&["rehearse", "poke", "--mend", "talos cp-02: dead"]).ends(0);
     let rest: Vec<String> = reader.lines().map(Result::unwrap).collect();
     assert_eq!(process.wait().unwrap().code(), Some(0), "{rest:?}");
+    // The run that was poked tells it too.
+    for what in ["somebody else's VM", "talos cp-02 is dead\"", "talos cp-02 is dead, no more"] {
+        let told = |line: &&String| line.contains("\"event\":\"poke\"") && line.contains(what);
+        assert_eq!(rest.iter().filter(told).count(), 1, "{what}: {rest:?}");
+    }
     assert!(!castle.datacenter().join("desk").exists(), "the desk is closed");
     assert_eq!(castle.inventory()["nodes"].as_array().unwrap().len(), 5);
 }
@@ -99,6 +104,19 @@ fn a_poke_that_can_not_be_is_told_so_and_does_nothing() {
     assert!(!castle.datacenter().exists(), "nothing was made for what can not be");
     let said = refused("proxmox worker-01: stopped", 3);
     assert!(said.contains("nothing changed by `proxmox worker-01: stopped`"), "{said}");
+    // What is not there can neither die nor be mended, and a number that is taken is not taken twice.
+    refused("talos cp-02: dead", 3);
+    castle.run(&["rehearse", "poke", "--mend", "talos cp-02: dead"]).ends(3);
+    let said = refused("proxmox 431: edited memry 4096", 2);
+    assert!(said.contains("did you mean `memory`?"), "{said}");
+    castle.run(&["rehearse", "poke", "proxmox 425: foreign vm"]).ends(0);
+    for again in ["proxmox 425: foreign vm", "proxmox 425: foreign container"] {
+        let said = refused(again, 3);
+        assert!(said.contains("that number is taken"), "{said}");
+    }
+    let listed = castle.run(&["rehearse", "poke", "--list", "--json"]).ends(0).out;
+    let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    assert_eq!(first["name"], "node down", "{listed}");
     let listed = castle.run(&["rehearse", "poke", "--list"]).ends(0).out;
     assert!(listed.contains("talos NODE: dead"), "{listed}");
     castle.run(&["rehearse", "poke"]).ends(2);
@@ -116,6 +134,25 @@ fn a_poke_that_can_not_be_is_told_so_and_does_nothing() {
         assert!(said.contains("`castle rehearse reset` throws it away"), "{said}");
     }
     assert_eq!(std::fs::read(&snapshot).unwrap(), bytes);
+}
+
+#[test]
+fn what_stays_broken_is_told_with_its_cure_and_a_death_ends_with_its_machine() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let said = castle.run(&["up", "--fault", "git: away for 9:00"]).ends(0).err;
+    assert!(said.contains("still broken: the Git host answers nobody"), "{said}");
+    assert!(said.contains("`castle rehearse poke --mend 'git: away'` mends it"), "{said}");
+    castle.run(&["rehearse", "poke", "--mend", "git: away"]).ends(0);
+    castle.run(&["rehearse", "poke", "--mend", "git: away"]).ends(3);
+    castle.run(&["rehearse", "poke", "proxmox: task warns qmstop"]).ends(0);
+    let wrong = castle.inventory()["wrong"].to_string();
+    assert!(wrong.contains("the next qmstop task warns"), "{wrong}");
+    castle.run(&["rehearse", "poke", "talos worker-02: dead"]).ends(0);
+    castle.run(&["down", "--yes"]).ends(0);
+    assert_eq!(castle.inventory()["wrong"], serde_json::json!([]));
+    let said = castle.run(&["up", "--fault", "talos cp-03: revived from 1:00"]).ends(0).err;
+    assert!(said.contains("fault: talos cp-03 is mended, which changed nothing"), "{said}");
 }
 
 /// A castle file whose every source of secrets is out of reach: a file that is not there, variables that are not set,

@@ -120,14 +120,26 @@ pub fn meaning(status: u16, message: &str) -> Meaning {
 #[must_use]
 pub fn failure(status: u16, message: &str, what: impl Into<String>, why: String) -> Failure {
     let meaning = meaning(status, message);
-    let mut failure = Failure::new(meaning.class, what, why);
-    failure.hint = meaning.hint.map(str::to_owned);
-    failure
+    Failure::new(meaning.class, what, why).hint(meaning.hint.unwrap_or(match meaning.class {
+        Class::Transient => "the server is not well: run the same command again when it is",
+        Class::Denied => {
+            "is the machine identity still valid, and may it use this path? Give it a new client secret, or that right"
+        }
+        _ => "compare `host`, `project`, `environment` and `path` with what the server has",
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_answer_says_what_to_do_next() {
+        for status in [400, 401, 403, 404, 409, 418, 500, 502] {
+            let told = failure(status, "Your token has expired", "read", "because".to_owned());
+            assert!(told.hint.is_some_and(|hint| !hint.is_empty()), "{status}");
+        }
+    }
 
     #[test]
     fn answers_mean_what_they_mean() {

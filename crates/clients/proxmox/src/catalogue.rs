@@ -317,6 +317,12 @@ pub fn task(text: &str) -> Meaning {
     words(text).unwrap_or(Meaning { class: Class::Invalid, hint: None })
 }
 
+/// What to do about an answer whose words nobody knows.
+const UNKNOWN: &str = "the system log of the node says more about it; mend that there, then run the same command again";
+
+/// The same for the end of a task.
+const UNKNOWN_TASK: &str = "the task's log in Proxmox says more about it; mend that there, then run the same command again";
+
 /// The failure behind an answer.
 #[must_use]
 pub fn failure(status: u16, text: &str, what: impl Into<String>) -> Failure {
@@ -325,7 +331,7 @@ pub fn failure(status: u16, text: &str, what: impl Into<String>) -> Failure {
         Failure::new(meaning.class, what, format!("Proxmox answers {status}: {text}"));
     failure.hint = match denied(text) {
         Some(lack) => Some(lack.cure()),
-        None => meaning.hint.map(str::to_owned),
+        None => Some(meaning.hint.unwrap_or(UNKNOWN).to_owned()),
     };
     failure
 }
@@ -334,9 +340,8 @@ pub fn failure(status: u16, text: &str, what: impl Into<String>) -> Failure {
 #[must_use]
 pub fn task_failure(text: &str, what: impl Into<String>) -> Failure {
     let meaning = task(text);
-    let mut failure = Failure::new(meaning.class, what, format!("the task failed: {text}"));
-    failure.hint = meaning.hint.map(str::to_owned);
-    failure
+    let failure = Failure::new(meaning.class, what, format!("the task failed: {text}"));
+    failure.hint(meaning.hint.unwrap_or(UNKNOWN_TASK))
 }
 
 /// A privilege that was missing.

@@ -110,7 +110,7 @@ extra = 1
     5 |   run "op" {}
       |       ^^^^ not known to this version
       |
-      = note: this version knows `up`, `down`, `plan` and `status`
+      = note: this version knows `up`, `down`, `plan`, `status`, `audit` and `wipe`
       = help: did you mean run "up"?
 
     error[C0102]: there is no key `exti` here

@@ -26,8 +26,10 @@ use raise::{Raised, raise};
 const SEEDS: u64 = 200;
 
 /// The gates that watch, and the processes whose last end makes each of them true.
-const WATCHED: &[(&str, &[Process])] =
-    &[("platform/nodes", &[Process::NodeReady, Process::AddonStart])];
+const WATCHED: &[(&str, &[Process])] = &[(
+    "platform/nodes",
+    &[Process::NodeReady, Process::FlannelStart, Process::ProxyStart, Process::AddonStart],
+)];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let asked = std::env::args().nth(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::Role;
-use castle_model::{Change, Class, Failure, Incarnation, Observed, Verb, Verdict};
+use castle_model::{Bug, Change, Class, Failure, Incarnation, Observed, Verb, Verdict, planted};
 use castle_proxmox::{Config, GuestKind, Proxmox, VmStatus};
 use castle_talos::Presence;
 use futures::future::BoxFuture;
@@ -82,11 +82,10 @@ impl Vm {
         }
         Ok(match owner(vmid, &config) {
             Owner::Somebody { .. }
-                if castle_model::planted(castle_model::Bug::NumberIsProof)
-                    || castle_model::planted(castle_model::Bug::OwnershipUnchecked) =>
+                if planted(Bug::NumberIsProof) || planted(Bug::OwnershipUnchecked) =>
             {
                 let castle = self.site.spec.name.clone();
-                let incarnation = castle_model::Incarnation::from_bytes([0; 8]);
+                let incarnation = Incarnation::from_bytes([0; 8]);
                 let node = self.node.name.clone();
                 Seen::Ours(Mark { castle, incarnation, node, vmid }, config)
             }
@@ -194,7 +193,7 @@ impl Vm {
         client: &Proxmox,
         found: &Difference,
     ) -> Result<(), Failure> {
-        let unchecked = castle_model::planted(castle_model::Bug::OwnershipUnchecked);
+        let unchecked = planted(Bug::OwnershipUnchecked);
         if !found.fixed.is_empty() && !unchecked {
             return Err(self.unfit(found));
         }
@@ -344,7 +343,7 @@ impl Step for Vm {
         let config = match seen {
             Seen::Ours(mark, config)
                 if mark.incarnation == cx.outputs().get(&LIFE)?.incarnation
-                    || castle_model::planted(castle_model::Bug::OwnershipUnchecked) =>
+                    || planted(Bug::OwnershipUnchecked) =>
             {
                 config
             }

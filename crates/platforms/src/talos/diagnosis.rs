@@ -52,6 +52,8 @@ pub(super) struct NodeEvidence {
 pub(super) enum Sight {
     /// Nobody; why.
     Silent(String),
+    /// Somebody, with an error; which.
+    Faulty(String),
     /// A machine without a config.
     Maintenance,
     /// Somebody else; why.
@@ -87,6 +89,7 @@ pub(super) fn diagnose(evidence: &Evidence) -> Vec<Finding> {
         maintenance(nodes),
         foreign(nodes),
         elsewhere(nodes),
+        faulty(nodes),
         silence(nodes),
         untrusted(nodes),
         waiting_etcd(nodes),
@@ -268,6 +271,17 @@ fn waits_for_trust(node: &NodeEvidence, nodes: &[NodeEvidence]) -> bool {
     node.role == Role::Worker
         && planes.peek().is_some()
         && planes.all(|plane| plane.sight != Sight::Ours || plane.in_sync == Some(false))
+}
+
+fn faulty(nodes: &[NodeEvidence]) -> Option<Finding> {
+    let (node, why) = nodes.iter().find_map(|node| match &node.sight {
+        Sight::Faulty(why) => Some((node, why)),
+        _ => None,
+    })?;
+    Some(Finding::new(
+        format!("{} answers, and with an error ({why})", node.name),
+        "its console says what is wrong with it; if that stays, start the machine again",
+    ))
 }
 
 fn silence(nodes: &[NodeEvidence]) -> Option<Finding> {

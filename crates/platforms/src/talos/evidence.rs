@@ -150,7 +150,7 @@ impl Realm {
             Ok(Presence::Untimely { why }) => evidence.sight = Sight::Untimely(why),
             Ok(Presence::Silent { why }) => evidence.sight = Sight::Silent(why),
             Ok(Presence::Foreign { why }) => evidence.sight = Sight::Foreign(why),
-            Err(failure) => evidence.sight = Sight::Silent(failure.why),
+            Err(failure) => evidence.sight = Sight::Faulty(failure.why),
             Ok(Presence::Ours(talos)) => {
                 evidence.sight = Sight::Ours;
                 ask_everything(&talos, &mut evidence).await;

@@ -15,16 +15,19 @@ pub(crate) type Counts = BTreeMap<String, usize>;
 /// The step that begins a life.
 const LIFE: &str = "secrets/escrow";
 
-/// Steps whose outcome was in the journal, and that acted again all the same. `alive` says whether a guest bore the mark of
-/// this life: one that no machine was made in is begun anew (DESIGN 9.7), and its secrets are written over.
+/// What is known of a life that no machine was made in: it is begun anew (DESIGN 9.7), and its secrets are written over.
 #[must_use]
-pub fn again(known: &Records, alive: bool, command: Command, events: &[Event]) -> Vec<Violation> {
+pub fn unborn(mut known: Records) -> Records {
+    known.steps.retain(|step, _| step.as_str() != LIFE);
+    known
+}
+
+/// Steps whose outcome was in the journal, and that acted again all the same.
+#[must_use]
+pub fn again(known: &Records, command: Command, events: &[Event]) -> Vec<Violation> {
     let mut found = Vec::new();
     for event in events {
         let EventKind::StepDone { step, change, .. } = &event.kind else { continue };
-        if command == Command::Up && !alive && step.as_str() == LIFE {
-            continue;
-        }
         let state = known.step(step);
         let again = match command {
             Command::Up => {

@@ -10,6 +10,12 @@ use crate::castle::Run;
 pub fn explained(ran: &Run) -> Vec<Violation> {
     match &ran.ended {
         _ if ran.killed => Vec::new(),
+        Err(error) if ran.refused.is_some() => {
+            let lacking = ran.refused.as_ref().and_then(lacking);
+            let told =
+                |lacking| Violation::new("failures are explained", format!("{error} {lacking}"));
+            lacking.map(told).into_iter().collect()
+        }
         Err(error) => vec![Violation::new("no run breaks off", error.clone())],
         Ok((_, report)) => report
             .failures

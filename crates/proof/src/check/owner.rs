@@ -31,8 +31,9 @@ mod tests {
         assert_eq!(foreign(&setting, &before, &world), []);
         let touch = |trouble| Input::Trouble(Trouble::Proxmox(trouble));
         drop(world.input(1, &touch(ProxmoxTrouble::Stopped { vmid: 101 })));
-        assert_eq!(foreign(&setting, &before, &world).len(), 1, "its power");
+        let touched = foreign(&setting, &before, &world).len();
+        assert!(touched > 0, "its power");
         drop(world.input(2, &touch(ProxmoxTrouble::Destroyed { vmid: 902 })));
-        assert!(foreign(&setting, &before, &world).len() > 2, "itself and its disk");
+        assert!(foreign(&setting, &before, &world).len() > touched + 1, "itself and its disk");
     }
 }

@@ -76,10 +76,10 @@ mod tests {
     #[test]
     fn a_word_of_a_secret_is_found_and_not_told() {
         let mut canaries = BTreeSet::new();
-        words("key: LS0tLS1CRUdJTiBSU0E, short: abc", &mut canaries);
+        words("key: LS0tLS1CRUdJTiBSU0Eg, short: abc", &mut canaries);
         assert_eq!(canaries.len(), 1, "{canaries:?}");
         let clean = ("run.journal".to_owned(), "key: …".to_owned());
-        let leak = ("an event".to_owned(), "with LS0tLS1CRUdJTiBSU0E in it".to_owned());
+        let leak = ("an event".to_owned(), "with LS0tLS1CRUdJTiBSU0Eg in it".to_owned());
         let told = found(&canaries, &[clean, leak]);
         assert_eq!(told, [Violation::new("no secret outside", "1 words in an event")]);
     }

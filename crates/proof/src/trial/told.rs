@@ -106,7 +106,7 @@ pub(super) fn no_second(datacenter: &Datacenter) -> Vec<Violation> {
         let [_, _, _, _, _, kind @ ("download" | "qmcreate"), object, ..] = parts.as_slice() else {
             continue;
         };
-        if !made.insert((kind.to_string(), object.to_string())) {
+        if !made.insert(((*kind).to_owned(), (*object).to_owned())) {
             found.push(Violation::new("no second object", format!("a second {kind} of {object}")));
         }
     }

@@ -18,7 +18,7 @@ const PROVES: &[(&str, &str)] = &[
     ("engine/operator", "external-secrets"),
     ("networking/metallb", "metallb-system"),
     ("storage/longhorn", "longhorn-system"),
-    ("gitops/flux", "flux-system"),
+    ("gitops/controllers", "flux-system"),
 ];
 
 /// What a witness knows, and what it has seen broken, with the virtual time of each.

@@ -111,7 +111,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | proxmox: drops befor on POST /qemu
       |          ^^^^^^^^^^^ did you mean `drops before`?
       |
-      = help: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, lost disk
+      = help: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
     ");
     let patch = wrong("kubernetes: patched node/worker-01 {\"spec\":{\"taints\":[]}");
     insta::assert_snapshot!(patch, @r#"
@@ -206,7 +206,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | proxmox: dead
       |          ^^^^
       |
-      = help: it is written `talos NODE: dead`; there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, lost disk
+      = help: it is written `talos NODE: dead`; there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
     ");
     insta::assert_snapshot!(wrong("proxmox 421: overtaken for 0:30"), @r"
     `overtaken` does not end by itself

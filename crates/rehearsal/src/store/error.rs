@@ -94,6 +94,14 @@ impl StoreError {
                     "it keeps the world until it goes on or ends: `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"
                 ))
             }
+            Self::Locked { path, holder }
+                if holder.command.as_deref().is_some_and(|command| command.ends_with(" serve")) =>
+            {
+                let folder = path.join("served").display().to_string();
+                Some(format!(
+                    "it is served: `env $(cat {folder}/environment) castle -f {folder}/served.hcl up` builds in it; `castle rehearse inventory` looks at it, `castle rehearse poke` changes something in it"
+                ))
+            }
             Self::Locked { .. } => {
                 let look = "`castle status` and `castle rehearse inventory` look at it meanwhile";
                 let poke = "`castle rehearse poke` changes something in it";

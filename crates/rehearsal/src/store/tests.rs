@@ -260,3 +260,18 @@ fn a_look_sees_what_an_opening_sees_and_leaves_a_torn_line_alone() {
     assert_eq!(fs::read(&log).unwrap(), torn);
     assert_eq!(Some(Store::open(folder.path(), "", born).unwrap().1), seen);
 }
+
+#[test]
+fn what_the_operating_system_refuses_is_no_reason_to_throw_the_world_away() {
+    use std::io::{Error, ErrorKind};
+    let hint = |kind: ErrorKind| {
+        let path = "/srv/castle/lock".into();
+        StoreError::Io { doing: "open", path, source: Error::from(kind) }.hint().unwrap()
+    };
+    let writable = "/srv/castle must be writable for you, or choose another place for the state";
+    assert_eq!(hint(ErrorKind::ReadOnlyFilesystem), writable);
+    assert_eq!(hint(ErrorKind::PermissionDenied), writable);
+    for kind in [ErrorKind::FileTooLarge, ErrorKind::StorageFull, ErrorKind::Other] {
+        assert!(hint(kind).ends_with("then run the same command again"), "{}", hint(kind));
+    }
+}

@@ -318,6 +318,9 @@ fn every_row_is_reached() {
 #[test]
 fn words_that_nobody_knows_are_not_tried_again() {
     assert_eq!(meaning(500, "the moon is full"), Meaning { class: Class::Invalid, hint: None });
+    for told in [failure(500, "the moon is full", "do"), task_failure("exit code 1", "do")] {
+        assert!(told.hint.is_some_and(|hint| hint.contains("run the same command again")));
+    }
     assert_eq!(meaning(403, "").class, Class::Denied);
     assert_eq!(task("the moon is full").class, Class::Invalid);
 }

@@ -174,6 +174,8 @@ fn machines_that_do_not_answer_are_told_with_what_others_know_of_them() {
     assert!(all_quiet.contains("worker-04 cannot answer yet"), "{all_quiet}");
     let quiet_worker = said(vec![plane(1), quiet(node(4, Role::Worker))]);
     assert_eq!(quiet_worker, "nothing answers at the address of worker-04");
+    let faulty = NodeEvidence { sight: Sight::Faulty("rpc error".to_owned()), ..quiet(plane(1)) };
+    assert_eq!(said(vec![faulty]), "cp-01 answers, and with an error (rpc error)");
     let other = NodeEvidence { sight: Sight::Foreign("unknown authority".to_owned()), ..plane(1) };
     assert!(said(vec![other]).contains("answers a machine of another cluster"));
 }

@@ -165,13 +165,12 @@ impl Replay {
                     storage: storage.to_owned(),
                 });
             }
-            ["elsewhere", vmid, node] => suffer(ProxmoxTrouble::ForeignVm {
-                vmid: number(vmid),
-                name: "other".to_owned(),
-                tags: String::new(),
-                running: false,
-                node: Some(node.to_owned()),
-            }),
+            ["elsewhere", vmid, node] => {
+                let (vmid, node) = (number(vmid), node.to_owned());
+                let (name, tags) = ("other".to_owned(), String::new());
+                suffer(ProxmoxTrouble::ForeignVm { vmid, name, tags, running: false, node: None });
+                suffer(ProxmoxTrouble::Moved { vmid, node });
+            }
             ["hang", kind] => suffer(ProxmoxTrouble::TaskHangs { kind: kind.to_owned() }),
             ["warn", kind, count] => {
                 let warnings = count.parse().unwrap();

@@ -85,6 +85,8 @@ fn facts() -> Facts {
         name: String::new(),
         container: false,
         running,
+        cores: 4,
+        memory: 8192,
         lock: None,
         tags: Vec::new(),
     };
