@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_journal::StepState;
 use castle_model::{Class, Failure, Incarnation, StepId, Verdict};
@@ -100,11 +100,7 @@ pub struct Context {
     pub(crate) deadline: Instant,
     pub(crate) mailbox: mpsc::UnboundedSender<Message>,
     pub(crate) phase: Arc<Phase>,
-    pub(crate) learned: Learned,
 }
-
-/// What a look taught, to be journaled if the step is left as it is.
-pub(crate) type Learned = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Context {
     /// The step's name.
@@ -174,14 +170,13 @@ impl Context {
     /// Keeps what a look taught for later runs, as an act's outputs are kept: what is found as wanted is not made, and the
     /// journal that knew of its making may be lost. Never a secret.
     pub fn learn(&self, key: &str, value: impl Into<String>) {
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        learned.insert(key.to_owned(), value.into());
+        self.outputs.learn(&self.step, key, value.into());
     }
 
     /// What an earlier run gave to know, and what this one has learned by looking.
     pub(crate) fn known_outputs(&self) -> BTreeMap<String, String> {
         let mut outputs = self.state.outputs().clone();
-        outputs.extend(self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        outputs.extend(self.outputs.learned(&self.step));
         outputs
     }
 

@@ -35,6 +35,9 @@ pub struct Outputs {
     values: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
     /// What steps wanted a person to know when they were looked at before the plan.
     notices: Mutex<BTreeMap<StepId, Vec<String>>>,
+    /// What looks taught, to be journaled where a step is left as it is: also those before the plan, since such a step is
+    /// not looked at again.
+    learned: Mutex<BTreeMap<StepId, BTreeMap<String, String>>>,
     /// What steps found to be somebody else's by now, and left so.
     left: Mutex<Vec<Left>>,
     /// Why steps that are looked at before the plan wait as long as they do.
@@ -55,6 +58,18 @@ pub struct Left {
 }
 
 impl Outputs {
+    /// Keeps what a look taught.
+    pub(crate) fn learn(&self, step: &StepId, key: &str, value: String) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.entry(step.clone()).or_default().insert(key.to_owned(), value);
+    }
+
+    /// What looks at one step taught.
+    pub(crate) fn learned(&self, step: &StepId) -> BTreeMap<String, String> {
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.get(step).cloned().unwrap_or_default()
+    }
+
     /// Keeps what is left to somebody else.
     pub(crate) fn leave(&self, found: Left) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::attempt::{Ended, attempt};
-use crate::context::{Context, Learned, Message, Phase};
+use crate::context::{Context, Message, Phase};
 use crate::graph::Graph;
 use crate::outputs::Outputs;
 use crate::scheduler::{Scheduler, Standing};
@@ -245,7 +245,6 @@ impl Turns<'_> {
             deadline: began + self.given.deadlines.get(&planned.decl.deadline) * patience,
             mailbox: self.mailbox.0.clone(),
             phase: phase.clone(),
-            learned: Learned::default(),
         };
         let direction = self.given.plan.direction;
         let stop = self.given.stop.clone();

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::context::{Context, Learned, Message};
+use crate::context::{Context, Message};
 use crate::graph::Graph;
 use crate::outputs::Outputs;
 use crate::scheduler::Scheduler;
@@ -78,7 +78,6 @@ impl Surveyor<'_> {
                     deadline: Instant::now() + self.deadlines.get(&decl.deadline),
                     mailbox: mailbox.clone(),
                     phase: Arc::default(),
-                    learned: Learned::default(),
                 };
                 let patient = decl.always;
                 let task = tasks.spawn(async move { look_at(step, &cx, question, patient).await });

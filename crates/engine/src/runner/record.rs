@@ -113,7 +113,8 @@ impl Turns<'_> {
         let state = self.given.journals.records().step(id);
         let (absent, known) =
             (*state == StepState::Absent, matches!(state, StepState::Done { .. }));
-        let outputs = state.outputs().clone();
+        let mut outputs = state.outputs().clone();
+        outputs.extend(self.given.outputs.learned(id));
         if self.given.plan.direction == Direction::Down {
             if !absent {
                 self.append(Record::Forgotten { step: id.clone() })?;

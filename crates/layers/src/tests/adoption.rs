@@ -7,7 +7,7 @@ use castle_engine::{Stop, Whole};
 use castle_journal::{Journals, MemoryDisk, Records};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
-use castle_model::{Event, EventKind, LayerName, RunId, Spec};
+use castle_model::{Event, EventKind, LayerName, RunId, Spec, StepId};
 use castle_rehearsal::host::runtime;
 use castle_rehearsal::inventory::Inventory;
 use castle_rehearsal::trace::Request;
@@ -186,6 +186,18 @@ fn the_journal_of_any_one_layer_is_rebuilt_from_the_world_and_the_others_stay_as
                 records.steps.iter().map(|(id, state)| format!("{id} {}", state.word())).collect()
             };
             assert_eq!(known(after), known(&before), "{name}");
+            // What guards a castle is not forgotten with the journal that told of it.
+            for (step, key) in [
+                ("secrets/escrow", "incarnation"),
+                ("platform/bootstrap", "incarnation"),
+                ("platform/vip", "incarnation"),
+                ("platform/config/cp-01", "config-digest"),
+                ("platform/image", "size"),
+            ] {
+                let (layer, rest) = step.split_once('/').unwrap();
+                let state = after.step(&StepId::new(layer, rest));
+                assert!(state.outputs().contains_key(key), "{name}: {step} {state:?}");
+            }
         }
     });
 }
