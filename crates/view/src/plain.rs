@@ -175,6 +175,12 @@ impl Sheet<'_> {
 /// The beginning and the end of a long reason, cut between words: whom it is about stands first, and the cause last. It
 /// comes again with every change, and whole in the report.
 fn brief(reason: &str) -> String {
+    let fits = reason.chars().count() <= REASON_SHOWN;
+    // Who else is late matters least.
+    let reason = match reason.rsplit_once("; also ") {
+        Some((first, _)) if !fits => first,
+        _ => reason,
+    };
     let place = |nth: usize| reason.char_indices().nth(nth).map_or(reason.len(), |(at, _)| at);
     let length = reason.chars().count();
     if length <= REASON_SHOWN {
@@ -301,5 +307,6 @@ mod tests {
         let shown = brief(&long);
         assert!(shown.starts_with("Deployment a/b: 0 of 1 "), "{shown}");
         assert!(shown.ends_with("; Pod c: ImagePullBackOff"), "the cause is kept: {shown}");
+        assert_eq!(brief(&format!("{long}; also DaemonSet d and 3 more")), shown);
     }
 }
