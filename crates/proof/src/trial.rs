@@ -177,8 +177,7 @@ impl Runs {
         }
         if let Ok(known) = before.records() {
             let alive = !check::incarnations(&before.datacenter).is_empty();
-            let known = if alive { known } else { check::unborn(known) };
-            found.extend(check::again(&known, self.command, &ran.events));
+            found.extend(check::again(&known, alive, self.command, &ran.events));
         }
         if let Ok((plan, _)) = &ran.ended {
             found.extend(told::order(plan, &ran.events));
