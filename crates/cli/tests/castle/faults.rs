@@ -30,7 +30,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("proxmox: token revoked", "platform/vm/cp-01 denied", "Authentication failed!"),
     ("proxmox: privilege lost", "platform/preflight conflict", "VM.PowerMgmt"),
     ("proxmox: stopped", "storage/longhorn transient", "is available on 1 of 2 nodes"),
-    ("proxmox: destroyed", "storage/longhorn transient", "is available on 1 of 2 nodes"),
+    ("proxmox: destroyed", "storage/longhorn transient", "worker-02 is NotReady"),
     ("proxmox: lost disk", "platform/preflight conflict", "421"),
     ("talos: dead", "platform/bootstrap transient", "cannot be said of cp-02"),
     ("talos: wrong address", "platform/boot/worker-01 transient", "nothing answers at the address"),
