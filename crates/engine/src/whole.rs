@@ -7,7 +7,7 @@ use castle_journal::{Journals, Records, Start, StateError, StepState};
 use castle_model::deadline::Deadlines;
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{CastleName, Event, Failure, Plan, RunId, StepId};
+use castle_model::{CastleName, Event, Failure, Plan, RunId, StepDecl, StepId, UndoKind};
 use castle_plan::{Look, OrderError};
 
 use crate::graph::Graph;
@@ -74,7 +74,14 @@ impl Whole<'_> {
             }
             Direction::Down => {
                 let survey = surveyor.look_for_leftovers().await;
-                for decl in decls.iter().filter(|decl| decl.always) {
+                // What was not read may be needed by nothing that is removed: then all of that could be looked at.
+                let looked =
+                    |decl: &&StepDecl| matches!(survey.get(&decl.id), Some(Look::Leftover(_)));
+                let seen = decls
+                    .iter()
+                    .filter(|decl| decl.undo == UndoKind::Explicit)
+                    .all(|decl| looked(&decl));
+                for decl in decls.iter().filter(|decl| decl.always && !seen) {
                     if let Some(Look::Failed(failure)) = survey.get(&decl.id) {
                         return Err(WholeError::Blind(decl.id.clone(), Box::new(failure.clone())));
                     }
@@ -118,7 +125,7 @@ fn known(records: &Records) -> BTreeSet<StepId> {
 mod tests {
     use async_trait::async_trait;
     use castle_journal::MemoryDisk;
-    use castle_model::{EventKind, Observed, StepDecl};
+    use castle_model::{EventKind, Observed};
 
     use super::*;
     use crate::context::Context;
