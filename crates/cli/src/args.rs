@@ -233,6 +233,21 @@ pub(crate) struct Graph {
     /// In which form
     #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
     pub(crate) format: GraphFormat,
+    /// Draw each machine by itself, instead of one box for all that are alike
+    #[arg(long)]
+    pub(crate) expand: bool,
+    /// Whose times make the critical path
+    #[arg(long, value_enum, default_value_t = GraphTimes::Last)]
+    pub(crate) times: GraphTimes,
+}
+
+/// Whose times make the critical path of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphTimes {
+    /// Those of the last run that raised this castle, or the usual ones if there was none
+    Last,
+    /// The usual ones, as the steps declare them
+    Usual,
 }
 
 /// The forms of a graph.
@@ -240,6 +255,8 @@ pub(crate) struct Graph {
 pub(crate) enum GraphFormat {
     /// Layers and steps in words
     Text,
+    /// A picture, for light and dark pages
+    Svg,
     /// For Graphviz
     Dot,
     /// For Markdown pages

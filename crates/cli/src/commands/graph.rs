@@ -1,11 +1,16 @@
 //! `castle graph`: the steps and what they need, before anything exists.
 
-use crate::args::{Everywhere, Graph, GraphFormat};
-use crate::castle::{self, Place};
+use castle_journal::Runs;
+use castle_model::StepDecl;
+use castle_model::plan::Direction;
+use castle_view::graph::{self, Sketch, Times};
+
+use crate::args::{Everywhere, Graph, GraphFormat, GraphTimes};
+use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
-use crate::project::{self, Which};
+use crate::project::Which;
 use crate::settings::Settings;
 
 /// Prints the graph of a castle file.
@@ -15,13 +20,28 @@ pub(crate) fn run(
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
-    let decls = castle::declare(&project::spec(which, Place::Real, everywhere.json, settings)?);
+    let castle = Castle::find(which, Place::of(which), everywhere, settings)?;
+    let decls = castle::declare(&castle.spec);
+    let times = times(&castle, &decls, args.times);
     let format = if everywhere.json { GraphFormat::Json } else { args.format };
+    let sketch = || Sketch::of(&castle.spec.name, &decls, &times, args.expand);
     output::data(&match format {
-        GraphFormat::Text => castle_view::graph::text(&decls, style(settings)),
-        GraphFormat::Dot => castle_view::graph::dot(&decls),
-        GraphFormat::Mermaid => castle_view::graph::mermaid(&decls),
-        GraphFormat::Json => castle_view::graph::json(&decls),
+        GraphFormat::Text => graph::text(&decls, style(settings)),
+        GraphFormat::Svg => graph::svg(&sketch()),
+        GraphFormat::Dot => graph::dot(&sketch()),
+        GraphFormat::Mermaid => graph::mermaid(&sketch()),
+        GraphFormat::Json => graph::json(&decls, &times).to_string(),
     });
     Ok(Exit::Done)
+}
+
+/// Those of the last run that raised this castle, if there was one and they are not to be left out.
+fn times(castle: &Castle, decls: &[StepDecl], wanted: GraphTimes) -> Times {
+    let runs = Runs::at(&castle.state).ok().flatten().filter(|_| wanted == GraphTimes::Last);
+    let history = runs.and_then(|runs| runs.history().ok()).unwrap_or_default();
+    let raised = history.runs.iter().rfind(|run| {
+        let known = decls.iter().filter(|decl| run.steps.contains_key(&decl.id)).count();
+        run.is_whole() && run.direction == Direction::Up && run.changed > 0 && known == decls.len()
+    });
+    raised.map_or_else(|| Times::usual(decls), Times::of)
 }

@@ -1,0 +1,189 @@
+//! The faces of the example's graph.
+
+use super::*;
+use crate::example::decls;
+
+fn sketch(expand: bool) -> Sketch {
+    let decls = decls();
+    Sketch::of(&"blue".parse().unwrap(), &decls, &Times::usual(&decls), expand)
+}
+
+#[test]
+fn as_text() {
+    insta::assert_snapshot!(text(&decls(), Style::default()), @"
+    secrets
+      read (secrets of blue in Infisical)
+
+    platform
+      image (Talos 1.13.9 image on pve:local)
+        after secrets/read
+      vm/cp-01 (VM cp-01 (421) on pve)
+        after image
+      vm/w-01 (VM w-01 (431) on pve)
+        after image
+      vip (API server at 192.168.1.210)
+        after vm/cp-01, vm/w-01
+
+    gitops
+      flux (Flux and its controllers)
+        after platform/vip
+    ");
+}
+
+#[test]
+fn as_dot() {
+    insta::assert_snapshot!(dot(&sketch(true)), @r#"
+    digraph castle {
+      label="castle blue; critical path: 5.0 s by the usual times";
+      rankdir=LR;
+      node [shape=box];
+      subgraph "cluster_secrets" {
+        label="secrets";
+        "secrets/read" [label="read\nsecrets of blue in Infisical", style="bold"];
+      }
+      subgraph "cluster_platform" {
+        label="platform";
+        "platform/image" [label="image\nTalos 1.13.9 image on pve:local", style="bold"];
+        "platform/vm/cp-01" [label="vm/cp-01\nVM cp-01 (421) on pve", style="bold"];
+        "platform/vm/w-01" [label="vm/w-01\nVM w-01 (431) on pve"];
+        "platform/vip" [label="vip\nAPI server at 192.168.1.210", style="bold"];
+      }
+      subgraph "cluster_gitops" {
+        label="gitops";
+        "gitops/flux" [label="flux\nFlux and its controllers", style="bold"];
+      }
+      "secrets/read" -> "platform/image" [edgetooltip="the secret source answers and holds every required key", style=bold];
+      "platform/image" -> "platform/vm/cp-01" [edgetooltip="the Talos image is on the image storage", style=bold];
+      "platform/image" -> "platform/vm/w-01" [edgetooltip="the Talos image is on the image storage"];
+      "platform/vm/cp-01" -> "platform/vip" [edgetooltip="a VM is made, resized and running", style=bold];
+      "platform/vm/w-01" -> "platform/vip" [edgetooltip="a VM is made, resized and running"];
+      "platform/vip" -> "gitops/flux" [edgetooltip="the API server answers through the VIP, several times in a row", style=bold];
+    }
+    "#);
+}
+
+#[test]
+fn as_mermaid() {
+    insta::assert_snapshot!(mermaid(&sketch(true)), @r#"
+    ---
+    title: "castle blue; critical path: 5.0 s by the usual times"
+    ---
+    flowchart LR
+      subgraph secrets
+        s0["read<br>secrets of blue in Infisical"]
+      end
+      subgraph platform
+        s1["image<br>Talos 1.13.9 image on pve:local"]
+        s2["vm/cp-01<br>VM cp-01 (421) on pve"]
+        s3["vm/w-01<br>VM w-01 (431) on pve"]
+        s4["vip<br>API server at 192.168.1.210"]
+      end
+      subgraph gitops
+        s5["flux<br>Flux and its controllers"]
+      end
+      s0 ==> s1
+      s1 ==> s2
+      s1 --> s3
+      s2 ==> s4
+      s3 --> s4
+      s4 ==> s5
+      classDef critical stroke-width:3px
+      class s0,s1,s2,s4,s5 critical
+    "#);
+}
+
+#[test]
+fn as_json() {
+    let decls = &decls()[..3];
+    insta::assert_json_snapshot!(json(decls, &Times::usual(decls)), @r#"
+    {
+      "layers": [
+        {
+          "layer": "secrets",
+          "steps": [
+            "secrets/read"
+          ]
+        },
+        {
+          "layer": "platform",
+          "steps": [
+            "platform/image",
+            "platform/vm/cp-01"
+          ]
+        }
+      ],
+      "steps": [
+        {
+          "id": "secrets/read",
+          "layer": "secrets",
+          "title": "secrets of blue in Infisical",
+          "needs": [],
+          "proves": "the secret source answers and holds every required key",
+          "takes_ms": 1000,
+          "lane": null,
+          "weight": 1000
+        },
+        {
+          "id": "platform/image",
+          "layer": "platform",
+          "title": "Talos 1.13.9 image on pve:local",
+          "needs": [
+            "secrets/read"
+          ],
+          "proves": "the Talos image is on the image storage",
+          "takes_ms": 1000,
+          "lane": null,
+          "weight": 1000
+        },
+        {
+          "id": "platform/vm/cp-01",
+          "layer": "platform",
+          "title": "VM cp-01 (421) on pve",
+          "needs": [
+            "platform/image"
+          ],
+          "proves": "a VM is made, resized and running",
+          "takes_ms": 1000,
+          "lane": {
+            "name": "storage local-lvm",
+            "width": 2
+          },
+          "weight": 1000
+        }
+      ],
+      "critical": {
+        "run": null,
+        "steps": [
+          "secrets/read",
+          "platform/image",
+          "platform/vm/cp-01"
+        ],
+        "takes_ms": 3000
+      }
+    }
+    "#);
+}
+
+#[test]
+fn machines_that_are_alike_are_one_box() {
+    let decls = decls();
+    let folded = sketch(false);
+    let names: Vec<&str> = folded.boxes.iter().map(|drawn| drawn.name.as_str()).collect();
+    assert_eq!(names, ["read", "image", "vm × 2", "vip", "flux"]);
+    let alone = Sketch::of(&"blue".parse().unwrap(), &decls[..3], &Times::usual(&decls), false);
+    assert_eq!(alone.boxes[2].name, "vm/cp-01");
+}
+
+#[test]
+fn the_critical_path_is_that_of_the_times_that_are_given() {
+    let decls = decls();
+    let mut times = Times::usual(&decls);
+    let critical = |times: &Times| -> Vec<String> {
+        let path = json(&decls, times)["critical"]["steps"].clone();
+        serde_json::from_value(path).unwrap()
+    };
+    times.steps.insert(StepId::of("platform", "vm", "cp-01"), 9_000);
+    assert_eq!(critical(&times)[2], "platform/vm/cp-01");
+    times.steps.insert(StepId::of("platform", "vm", "w-01"), 9_001);
+    assert_eq!(critical(&times)[2], "platform/vm/w-01");
+}
