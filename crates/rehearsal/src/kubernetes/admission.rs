@@ -169,6 +169,52 @@ fn definition(object: &Value, wrong: &mut Vec<String>) {
             "metadata.name: Invalid value: \"{name}\": must be spec.names.plural+\".\"+spec.group"
         ));
     }
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let columns = |version: &Value| version["additionalPrinterColumns"].clone();
+    // What all versions share is judged once, where older definitions had it.
+    if versions.windows(2).all(|pair| columns(&pair[0]) == columns(&pair[1])) {
+        if let Some(version) = versions.first() {
+            printed(&columns(version), "spec", wrong);
+        }
+    } else {
+        for (index, version) in versions.iter().enumerate() {
+            printed(&columns(version), &format!("spec.versions[{index}]"), wrong);
+        }
+    }
+}
+
+/// What a column of a table may be, and what its values may look like.
+const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: &[&str] =
+    &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+
+/// Judges the columns that a definition wants printed.
+fn printed(columns: &Value, place: &str, wrong: &mut Vec<String>) {
+    for (index, column) in columns.as_array().into_iter().flatten().enumerate() {
+        let text = |name: &str| column[name].as_str().unwrap_or_default();
+        let mut no = |field: &str, why: String| {
+            wrong.push(format!("{place}.additionalPrinterColumns[{index}].{field}: {why}"));
+        };
+        let one_of = |known: &[&str]| format!("must be one of {}", known.join(","));
+        let (kind, format, path) = (text("type"), text("format"), text("jsonPath"));
+        if text("name").is_empty() {
+            no("name", "Required value".to_owned());
+        }
+        if kind.is_empty() {
+            no("type", format!("Required value: {}", one_of(COLUMN_TYPES)));
+        } else if !COLUMN_TYPES.contains(&kind) {
+            no("type", format!("Invalid value: {kind:?}: {}", one_of(COLUMN_TYPES)));
+        }
+        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+            no("format", format!("Invalid value: {format:?}: {}", one_of(COLUMN_FORMATS)));
+        }
+        if path.is_empty() {
+            no("JSONPath", "Required value".to_owned());
+        } else if !path.starts_with('.') {
+            let why = "must be a simple json path starting with .";
+            no("JSONPath", format!("Invalid value: {path:?}: {why}"));
+        }
+    }
 }
 
 /// Whether a set of labels has everything that a selector asks for.

@@ -39,6 +39,7 @@ impl Kubernetes {
         self.store.change(&place, |object| {
             if able {
                 set_condition(object, "Ready", true, "", "", &stamp);
+                set_condition(object, "Schedulable", true, "", "", &stamp);
             } else {
                 let why =
                     format!("node {node} is down: iscsiadm: executable file not found in $PATH");
@@ -133,7 +134,8 @@ impl Kubernetes {
                 "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
                 "metadata": {"name": format!("{name}-r-{node}"), "namespace": NAMESPACE,
                     "ownerReferences": volume["metadata"]["ownerReferences"]},
-                "spec": {"volumeName": name, "nodeID": node, "volumeSize": size},
+                "spec": {"volumeName": name, "nodeID": node, "volumeSize": size, "dataEngine": "v1"},
+                "status": {"currentState": "stopped"},
             });
             self.make(turn, ("longhorn.io", "replicas"), replica);
         }
@@ -289,7 +291,7 @@ impl Kubernetes {
             json!({
                 "apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
                 "metadata": {"name": volume, "namespace": NAMESPACE, "ownerReferences": owners},
-                "spec": {"numberOfReplicas": wanted, "size": bytes, "frontend": "blockdev"},
+                "spec": {"numberOfReplicas": wanted, "size": bytes, "frontend": "blockdev", "dataEngine": "v1"},
                 "status": {"state": "detached", "robustness": "unknown"},
             }),
         );

@@ -46,7 +46,10 @@ impl Kubernetes {
         let stamp = self.stamp();
         let ready = found.is_ok();
         self.store.change(place, |store| match &found {
-            Ok(()) => set_condition(store, "Ready", true, "Valid", "store validated", &stamp),
+            Ok(()) => {
+                set_condition(store, "Ready", true, "Valid", "store validated", &stamp);
+                store["status"]["capabilities"] = "ReadOnly".into();
+            }
             Err(why) => set_condition(store, "Ready", false, "InvalidProviderConfig", why, &stamp),
         });
         if ready {

@@ -151,22 +151,35 @@ impl Column {
         })
     }
 
-    /// What stands in the column for an object of a kind that is not built in.
+    /// What stands in the column for an object of a kind that is not built in: the first value at its path, nothing
+    /// where it is of another type than the column.
     fn cell(&self, object: &Value, clock: Clock) -> Value {
         let Some(path) = &self.path else { return object["metadata"]["name"].clone() };
         let Some(found) = path::first(path, object) else { return Value::Null };
-        match self.kind.as_str() {
-            "date" => clock.since(found),
-            "string" => match found {
-                Value::String(text) => text.clone().into(),
-                other => other.to_string().into(),
+        match (self.kind.as_str(), found) {
+            ("string", found) => path::text(found).into(),
+            ("date", Value::String(stamp)) if stamp.is_empty() => "<unknown>".into(),
+            ("date", Value::String(stamp)) if moment(stamp).is_none() => "<invalid>".into(),
+            ("date", Value::String(stamp)) => clock.ago(stamp).into(),
+            ("integer", Value::Number(number)) => match number.as_f64() {
+                #[expect(clippy::cast_possible_truncation, reason = "the server cuts it off, too")]
+                Some(fraction) if number.is_f64() => (fraction as i64).into(),
+                _ => number.clone().into(),
             },
-            "integer" => found.as_i64().map_or(Value::Null, Value::from),
-            "number" => found.as_f64().map_or(Value::Null, Value::from),
-            "boolean" => found.as_bool().map_or(Value::Null, Value::from),
-            _ => found.clone(),
+            ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, go_number),
+            ("boolean", Value::Bool(held)) => (*held).into(),
+            _ => Value::Null,
         }
     }
+}
+
+/// A number as the server writes it: without a fraction where there is none.
+fn go_number(number: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
+    let whole = number as i64;
+    #[expect(clippy::cast_precision_loss, reason = "compared with what it was")]
+    let same = (whole as f64).to_bits() == number.to_bits();
+    if same { whole.into() } else { number.into() }
 }
 
 /// The columns that a definition gives its kind; name and age where it gives none.
@@ -181,7 +194,7 @@ fn defined(definition: &Value, version: &str) -> Vec<Column> {
             name: text(&column["name"]),
             kind: text(&column["type"]),
             format: text(&column["format"]),
-            description: text(&column["description"]),
+            description: described(column),
             priority: column["priority"].as_i64().unwrap_or_default(),
             path: Some(text(&column["jsonPath"])),
         })
@@ -193,6 +206,14 @@ fn defined(definition: &Value, version: &str) -> Vec<Column> {
     }
     columns.insert(0, Column::new("Name", "string", 0));
     columns
+}
+
+/// What explains a column: its own words, or where its value is.
+fn described(column: &Value) -> String {
+    let text = |name: &str| column[name].as_str().unwrap_or_default().to_owned();
+    Some(text("description")).filter(|words| !words.is_empty()).unwrap_or_else(|| {
+        format!("Custom resource definition column (in JSONPath format): {}", text("jsonPath"))
+    })
 }
 
 /// The time of day of the server, in milliseconds.

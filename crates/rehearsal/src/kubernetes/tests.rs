@@ -490,6 +490,7 @@ fn saved_and_loaded_it_is_the_same() {
 
 mod access;
 mod api;
+mod columns;
 mod kinds;
 mod pods;
 mod power;

@@ -8,6 +8,7 @@ use super::api::{Api, config_map};
 pub(super) const CASES: &[Case] = &[
     ("tables", |api| Box::pin(tables(api))),
     ("tables of defined kinds", |api| Box::pin(defined(api))),
+    ("columns that are refused", |api| Box::pin(refused(api))),
     ("lists without contents", |api| Box::pin(without_contents(api))),
 ];
 
@@ -85,46 +86,138 @@ async fn tables(api: &Api) {
     ask(api, "namespace", &format!("/api/v1/namespaces/{}", api.space)).await;
 }
 
-async fn defined(api: &Api) {
-    let group = "tables.castle.test";
-    let column =
-        |name: &str, kind: &str, path: &str| json!({"name": name, "type": kind, "jsonPath": path});
-    let definition = json!({
+const GROUP: &str = "tables.castle.test";
+
+/// A definition of a kind in this group whose versions have these columns.
+fn definition(plural: &str, kind: &str, versions: &[(&str, Value)]) -> Value {
+    let mut storage = true;
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(name, columns)| {
+            let mut version = json!({
+                "name": name, "served": true, "storage": std::mem::take(&mut storage),
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            });
+            if !columns.is_null() {
+                version["additionalPrinterColumns"] = columns.clone();
+            }
+            version
+        })
+        .collect();
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("ponds.{group}")},
+        "metadata": {"name": format!("{plural}.{GROUP}")},
         "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"plural": "ponds", "singular": "pond", "kind": "Pond", "listKind": "PondList"},
-            "versions": [
-                {
-                    "name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-                    "additionalPrinterColumns": [
-                        column("Ready", "string", ".state.conditions[?(@.type==\"Ready\")].status"),
-                        column("Size", "integer", ".size"),
-                        column("Deep", "boolean", ".deep"),
-                        column("Fish", "string", ".fish"),
-                        column("Age", "date", ".metadata.creationTimestamp"),
-                        column("Nothing", "string", ".nothing"),
-                    ],
-                },
-                {
-                    "name": "v2", "served": true, "storage": false,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-                },
-            ],
+            "group": GROUP, "scope": "Namespaced", "versions": versions,
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
         },
-    });
-    make(api, DEFINITIONS, &definition).await;
-    api.until(&format!("/apis/{group}/v1/ponds"), |_| true).await;
-    ask(api, "definition", &format!("{DEFINITIONS}/ponds.{group}")).await;
+    })
+}
+
+fn column(name: &str, kind: &str, path: &str) -> Value {
+    json!({"name": name, "type": kind, "jsonPath": path})
+}
+
+/// Every type of column at every sort of value, and the paths that definitions use. Nothing asks for all of a map: the real
+/// server tells of it in an order that it draws anew each time.
+fn many() -> Value {
+    let kinds = ["string", "integer", "number", "boolean", "date"];
+    let fields = [
+        "list", "map", "none", "whole", "part", "even", "large", "deep", "fish", "empty", "odd",
+        "zone",
+    ];
+    let mut columns = Vec::new();
+    for kind in kinds {
+        for field in fields {
+            columns.push(column(&format!("{kind} {field}"), kind, &format!(".{field}")));
+        }
+    }
+    for (at, path) in [
+        ".things[0].name",
+        ".things[-1].name",
+        ".things[9].name",
+        ".things[1:].name",
+        ".things[*].name",
+        ".map['b']",
+        ".things[?(@.size>1)].name",
+        ".things[?(@.size>=3)].name",
+        ".things[?(@.size<1)].name",
+        ".things[?(@.name!=\"a\")].name",
+        ".things[?(@.extra)].name",
+        ".things[?(@.name=='b')].size",
+        ".things.name",
+        ".fish.name",
+        ".metadata.labels.example\\.org/zone",
+        ".map[?(@.b==1)]",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        columns.push(column(&format!("path {at}"), "string", path));
+    }
+    columns.into()
+}
+
+async fn defined(api: &Api) {
+    let mut wide = column("Wide", "string", ".fish");
+    wide["priority"] = 1.into();
+    wide["description"] = "which fish".into();
+    let columns = json!([
+        column("Ready", "string", ".state.conditions[?(@.type==\"Ready\")].status"),
+        column("Size", "integer", ".size"),
+        column("Deep", "boolean", ".deep"),
+        column("Fish", "string", ".fish"),
+        column("Age", "date", ".metadata.creationTimestamp"),
+        column("Nothing", "string", ".nothing"),
+        wide,
+    ]);
+    let versions = [("v1", columns), ("v2", Value::Null), ("v3", many())];
+    make(api, DEFINITIONS, &definition("ponds", "Pond", &versions)).await;
+    api.until(&format!("/apis/{GROUP}/v1/ponds"), |_| true).await;
+    ask(api, "definition", &format!("{DEFINITIONS}/ponds.{GROUP}")).await;
     let pond = json!({
-        "apiVersion": format!("{group}/v1"), "kind": "Pond", "metadata": {"name": "one"}, "size": 3, "deep": true, "fish": "carp",
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Pond", "size": 3, "deep": true, "fish": "carp",
+        "metadata": {"name": "one", "labels": {"example.org/zone": "north"}},
         "state": {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]},
+        "list": ["<a>", "b & c", 1], "map": {"b": 1, "a": {"d": [true, 2.5], "c": null}}, "none": null, "whole": 3, "part": 2.75,
+        "even": 4.0, "large": 5_000_000_000_i64, "empty": "", "odd": "1999-12-31", "zone": "2001-02-03T04:05:06+07:00",
+        "things": [{"name": "a", "size": 1}, {"name": "b", "size": 2, "extra": {}}, {"name": "c", "size": 3}],
     });
-    make(api, &api.group(&format!("{group}/v1"), "ponds"), &pond).await;
-    ask(api, "columns", &api.group(&format!("{group}/v1"), "ponds")).await;
-    ask(api, "no columns", &api.group(&format!("{group}/v2"), "ponds/one")).await;
+    make(api, &api.group(&format!("{GROUP}/v1"), "ponds"), &pond).await;
+    let ponds = api.group(&format!("{GROUP}/v1"), "ponds");
+    ask(api, "columns", &ponds).await;
+    ask(api, "no columns", &api.group(&format!("{GROUP}/v2"), "ponds/one")).await;
+    ask(api, "many columns", &api.group(&format!("{GROUP}/v3"), "ponds/one")).await;
+    let told = api.raw.table(&ponds).await.unwrap().body;
+    let words = told["columnDefinitions"].as_array().into_iter().flatten().skip(1);
+    api.note("what explains them", words.map(|c| c["description"].clone()).collect());
+}
+
+/// Columns that no definition may have.
+async fn refused(api: &Api) {
+    let mut odd = column("Odd", "string", ".odd");
+    odd["format"] = "roman".into();
+    for (step, column) in [
+        ("type", column("Odd", "text", ".odd")),
+        ("no type", json!({"name": "Odd", "jsonPath": ".odd"})),
+        ("no name", json!({"name": "", "type": "string", "jsonPath": ".odd"})),
+        ("no path", json!({"name": "Odd", "type": "string"})),
+        ("empty path", column("Odd", "string", "")),
+        ("path", column("Odd", "string", "odd")),
+        ("format", odd),
+    ] {
+        let wrong = json!([column]);
+        for (which, versions) in [
+            ("in the one version", vec![("v1", wrong.clone())]),
+            ("in both", vec![("v1", wrong.clone()), ("v2", wrong.clone())]),
+            ("in the second", vec![("v1", Value::Null), ("v2", wrong.clone())]),
+        ] {
+            let definition = definition("oddities", "Oddity", &versions);
+            let answer = api.raw.post(DEFINITIONS, &definition).await.unwrap();
+            let told = json!([answer.code, answer.body["reason"], answer.body["message"]]);
+            api.note(&format!("{step}, {which}"), told);
+        }
+    }
 }
 
 /// What a survey asks for where contents may be secret or large.

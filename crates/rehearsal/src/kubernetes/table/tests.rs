@@ -150,15 +150,22 @@ fn rows_of_other_kinds() {
     ");
 }
 
+fn column(name: &str, kind: &str, path: &str) -> Value {
+    json!({"name": name, "type": kind, "jsonPath": path})
+}
+
 #[test]
 fn a_definition_gives_its_kind_columns() {
+    let mut size = column("Size", "integer", ".spec.size");
+    size["priority"] = 1.into();
+    size["description"] = "how large it is".into();
     let definition = json!({"spec": {"versions": [{"name": "v1", "additionalPrinterColumns": [
-        {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"},
-        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1},
-        {"name": "Zone", "type": "string", "jsonPath": ".metadata.labels.example\\.org/zone"},
-        {"name": "First", "type": "string", "jsonPath": ".spec.list[0]['a']"},
-        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-        {"name": "Nothing", "type": "string", "jsonPath": ".status.nothing"},
+        column("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"),
+        size,
+        column("Zone", "string", ".metadata.labels.example\\.org/zone"),
+        column("First", "string", ".spec.list[0]['a']"),
+        column("Age", "date", ".metadata.creationTimestamp"),
+        column("Nothing", "string", ".status.nothing"),
     ]}, {"name": "v2"}]}});
     let object = made(
         "Thing",
@@ -172,4 +179,82 @@ fn a_definition_gives_its_kind_columns() {
     };
     assert_eq!(cells("v1"), json!(["x", "True", 3, "a", "b", "5m", null]));
     assert_eq!(cells("v2"), json!(["x", "5m"]));
+    let shown: Vec<Value> = defined(&definition, "v1")
+        .iter()
+        .take(3)
+        .map(|column| column.shown()["description"].clone())
+        .collect();
+    assert_eq!(
+        Value::from(shown),
+        json!([
+            "",
+            "Custom resource definition column (in JSONPath format): .status.conditions[?(@.type==\"Ready\")].status",
+            "how large it is"
+        ])
+    );
+}
+
+#[test]
+fn cells_are_what_the_type_of_their_column_says() {
+    let object = json!({
+        "list": ["10.0.0.1-10.0.0.9", "<&>"], "map": {"b": 1, "a": {"d": [true], "c": null}}, "nothing": null, "whole": 3,
+        "part": 2.5, "even": 4.0, "yes": true, "word": "seven", "empty": "", "then": "2026-02-02T00:05:00Z", "there": "2026-02-02T01:05:00+01:00",
+    });
+    let cell = |kind: &str, path: &str| -> Value {
+        let definition = json!({"spec": {"versions": [{"name": "v1", "additionalPrinterColumns": [column("C", kind, path)]}]}});
+        defined(&definition, "v1")[1].cell(&object, NOW)
+    };
+    for (kind, path, wanted) in [
+        ("string", ".list", json!("[\"10.0.0.1-10.0.0.9\",\"\\u003c\\u0026\\u003e\"]")),
+        ("string", ".map", json!("{\"a\":{\"c\":null,\"d\":[true]},\"b\":1}")),
+        ("string", ".nothing", json!("<no value>")),
+        ("string", ".whole", json!("3")),
+        ("string", ".part", json!("2.5")),
+        ("string", ".yes", json!("true")),
+        ("string", ".missing", json!(null)),
+        ("integer", ".whole", json!(3)),
+        ("integer", ".part", json!(2)),
+        ("integer", ".word", json!(null)),
+        ("number", ".part", json!(2.5)),
+        ("number", ".even", json!(4)),
+        ("number", ".whole", json!(3)),
+        ("boolean", ".yes", json!(true)),
+        ("boolean", ".word", json!(null)),
+        ("date", ".then", json!("5m")),
+        ("date", ".there", json!("5m")),
+        ("date", ".word", json!("<invalid>")),
+        ("date", ".empty", json!("<unknown>")),
+        ("date", ".whole", json!(null)),
+        ("date", ".missing", json!(null)),
+    ] {
+        assert_eq!(cell(kind, path), wanted, "{kind} {path}");
+    }
+}
+
+#[test]
+fn paths_choose_by_place_and_by_comparison() {
+    let object = json!({"of": [{"n": 1, "t": "a"}, {"n": 2, "t": "b", "x": 0}, {"n": 3, "t": "c"}], "map": {"b": "late", "a": "early"}});
+    for (path, wanted) in [
+        (".of[0].t", Some("a")),
+        (".of[-1].t", Some("c")),
+        (".of[-4].t", None),
+        (".of[7].t", None),
+        (".of[1:].t", Some("b")),
+        (".of[:-1].n", Some("1")),
+        (".of[*].t", Some("a")),
+        (".map.*", Some("early")),
+        (".map['b']", Some("late")),
+        (".of[?(@.n>1)].t", Some("b")),
+        (".of[?(@.n >= 3)].t", Some("c")),
+        (".of[?(@.n<1)].t", None),
+        (".of[?(@.t!='a')].t", Some("b")),
+        (".of[?(@.t=='=')].t", None),
+        (".of[?(@.x)].t", Some("b")),
+        (".of[?(@.n==\"2\")].t", None),
+        (".map[?(@.n==2)].t", None),
+        (".of.t", None),
+    ] {
+        let found = super::path::first(path, &object).map(super::path::text);
+        assert_eq!(found.as_deref(), wanted, "{path}");
+    }
 }
