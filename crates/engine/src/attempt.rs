@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::context::{Context, Message};
 use crate::decide::{Decision, decide};
 use crate::step::{Acted, Step};
-use crate::wait::{Pace, pause_for};
+use crate::wait::{Pace, or_again, pause_for};
 
 /// What the wrapper tells the runner on the way.
 pub(crate) enum Progress {
@@ -49,7 +49,7 @@ pub(crate) async fn attempt(
     };
     match result {
         Ok((acted, proof)) => Ended::Done { change: acted.change, proof, outputs: acted.outputs },
-        Err(failure) => Ended::Failed(failure),
+        Err(failure) => Ended::Failed(or_again(failure)),
     }
 }
 
@@ -182,9 +182,7 @@ async fn within_deadline<T>(
 }
 
 fn late(cx: &Context) -> Failure {
-    Failure::new(Class::Transient, format!("finish {}", cx.step()), "its deadline has passed").hint(
-        "run the same command again to go on; `deadlines` in the castle file gives it more time",
-    )
+    Failure::new(Class::Transient, format!("finish {}", cx.step()), "its deadline has passed")
 }
 
 fn tell(cx: &Context, progress: Progress) {

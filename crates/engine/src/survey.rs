@@ -16,7 +16,7 @@ use crate::graph::Graph;
 use crate::outputs::Outputs;
 use crate::scheduler::Scheduler;
 use crate::step::Step;
-use crate::wait::{Pace, pause_for};
+use crate::wait::{Pace, or_again, pause_for};
 
 /// What a survey needs.
 pub struct Surveyor<'a> {
@@ -118,13 +118,13 @@ async fn look_at(step: Arc<dyn Step>, cx: &Context, question: Question, patient:
         let look = match question {
             Question::Observe => match timeout_at(cx.deadline(), step.observe(cx)).await {
                 Ok(Ok(observed)) => Look::Seen(observed),
-                Ok(Err(failure)) => Look::Failed(failure),
-                Err(_) => Look::Failed(late(cx.step())),
+                Ok(Err(failure)) => Look::Failed(or_again(failure)),
+                Err(_) => Look::Failed(or_again(late(cx.step()))),
             },
             Question::Leftover => match timeout_at(cx.deadline(), step.leftover(cx)).await {
                 Ok(Ok(left)) => Look::Leftover(left),
-                Ok(Err(failure)) => Look::Failed(failure),
-                Err(_) => Look::Failed(late(cx.step())),
+                Ok(Err(failure)) => Look::Failed(or_again(failure)),
+                Err(_) => Look::Failed(or_again(late(cx.step()))),
             },
         };
         let Look::Failed(failure) = &look else { return look };

@@ -170,7 +170,16 @@ fn too_late(what: &str, waited: Duration, last: Option<(String, Instant)>) -> Fa
     let why = format!("not so after {}", words(waited));
     Failure::new(Class::Transient, format!("wait for {what}"), why)
         .evidence(format!("{reason}{since}"))
-        .hint("run the same command again to go on from here; `deadlines` in the castle file gives it more time")
+        .hint(AGAIN)
+}
+
+/// What to do about something that may pass by itself, and did not in time.
+const AGAIN: &str = "run the same command again to go on from here; `deadlines` in the castle file gives it more time";
+
+/// A failure with a next step: one that could have passed by itself was tried until there was no time left, so that the same
+/// command goes on from there. What it said itself says more.
+pub(crate) fn or_again(failure: Failure) -> Failure {
+    if failure.is_transient() && failure.hint.is_none() { failure.hint(AGAIN) } else { failure }
 }
 
 #[cfg(test)]

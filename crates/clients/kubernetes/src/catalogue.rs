@@ -160,7 +160,16 @@ pub fn classify(refusal: &Refusal) -> (Class, &'static str) {
     CATALOGUE
         .iter()
         .find(|e| (e.code == 0 || e.code == refusal.code) && refusal.message.contains(e.part))
-        .map_or((Class::Bug, "an answer that castle does not know"), |e| (e.class, e.hint))
+        .map_or_else(|| unknown(refusal.code), |e| (e.class, e.hint))
+}
+
+/// An answer that castle does not know. From 500 on the trouble is the server's, or of whoever stands before it (596 is a
+/// proxy's), and may pass.
+fn unknown(code: u16) -> (Class, &'static str) {
+    match code {
+        500.. => (Class::Transient, "the API server, or what stands before it, has trouble"),
+        _ => (Class::Bug, "an answer that castle does not know"),
+    }
 }
 
 /// Whether a refusal says that a webhook could not be called, so that the same call may succeed soon.

@@ -13,6 +13,9 @@ use thiserror::Error;
 use crate::catalogue;
 
 /// What to do where certificates are refused for their dates.
+/// What to do about an answer that only a defect of castle can make strange.
+const REPORT: &str = "this is a defect of castle: please report it with the journal of this run";
+
 const CLOCKS: &str = "compare the machine's clock with this computer's (`date -u`): the machine takes its time from the servers in `ntp`";
 
 /// Why a call to a machine did not succeed.
@@ -104,8 +107,21 @@ impl TalosError {
     pub fn failure(&self, what: impl Into<String>) -> Failure {
         let (class, hint) = self.class();
         let mut failure = Failure::new(class, what, chain(self));
-        failure.hint = hint;
+        failure.hint = hint.or_else(|| self.ask_the_machine(class));
         failure
+    }
+
+    /// What to do about an answer that no catalogue has a word for. What may pass by itself is tried again first, and whoever
+    /// tries says what to do when it did not.
+    fn ask_the_machine(&self, class: Class) -> Option<String> {
+        match (class, self) {
+            (Class::Transient, _) => None,
+            (Class::Bug, _) => Some(REPORT.to_owned()),
+            (_, Self::Refused { address, .. }) => Some(format!(
+                "ask the machine why (`talosctl -n {address} services`, `talosctl -n {address} dmesg`), mend that, then run the same command again"
+            )),
+            _ => Some("mend that, then run the same command again".to_owned()),
+        }
     }
 
     /// Whether machine and caller do not agree what time it is, so that one refuses the other's certificate. A machine
@@ -136,5 +152,30 @@ impl TalosError {
             Self::Refused { code, ended: None, .. } => Some(*code),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_says_what_to_do_next_but_those_that_are_tried_again() {
+        let address = Ipv4Addr::new(192, 168, 1, 211);
+        let refused = |code, text: &str| {
+            let (call, text) = ("List", text.to_owned());
+            TalosError::Refused { address, call, code, text, ended: None }.failure("ask cp-01")
+        };
+        let strange = refused(tonic::Code::Unknown, "rpc error");
+        assert_eq!(
+            strange.hint.as_deref(),
+            Some(
+                "ask the machine why (`talosctl -n 192.168.1.211 services`, `talosctl -n 192.168.1.211 dmesg`), mend that, then run the same command again"
+            )
+        );
+        let busy = refused(tonic::Code::Unavailable, "no route to host");
+        assert_eq!((busy.class, busy.hint), (Class::Transient, None), "who tries again says it");
+        let shape = TalosError::Shape { address, call: "List", problem: "no bytes".to_owned() };
+        assert!(shape.failure("ask cp-01").hint.is_some());
     }
 }

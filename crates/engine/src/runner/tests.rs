@@ -272,6 +272,21 @@ async fn a_try_that_begins_at_the_deadline_does_not_hide_what_the_earlier_ones_m
 }
 
 #[tokio::test(start_paused = true)]
+async fn whatever_ends_by_its_deadline_says_what_to_do_next() {
+    let again = "run the same command again to go on from here; `deadlines` in the castle file gives it more time";
+    for script in
+        [Script::Refused, Script::WaitsThenRefused, Script::SlowGate, Script::Limited(3600)]
+    {
+        let mut bench = Bench::new(&[("a", &[], script)]);
+        let report = bench.run(Direction::Up).await.unwrap();
+        assert_eq!(report.failures[&id("a")].hint.as_deref(), Some(again));
+    }
+    let mut bench = Bench::new(&[("a", &[], Script::Denied)]);
+    let report = bench.run(Direction::Up).await.unwrap();
+    assert_eq!(report.failures[&id("a")].hint, None, "what does not pass is not tried again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_asks_to_be_left_alone_is_left_alone_for_as_long_and_that_is_told() {
     let mut bench = Bench::new(&[("a", &[], Script::Limited(59))]);
     let began = tokio::time::Instant::now();

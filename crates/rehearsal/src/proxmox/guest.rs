@@ -27,6 +27,9 @@ pub(super) struct Guest {
     pub(super) pending: BTreeMap<String, Option<String>>,
     /// Since when it runs, in virtual milliseconds.
     pub(super) running: Option<u64>,
+    /// Since when it ran, if it runs no more because its node went down with it, and nobody has switched it on again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fell: Option<u64>,
     /// The task that made it: another guest of the same number has another one.
     #[serde(default)]
     pub(super) maker: u64,
@@ -44,6 +47,7 @@ impl Guest {
             config,
             pending: BTreeMap::new(),
             running: None,
+            fell: None,
             maker: 0,
             node: None,
             switched: None,

@@ -118,7 +118,7 @@ impl Proxmox {
     pub(super) fn finish_start(&mut self, turn: &mut Turn<'_>, vmid: u32) -> Result<(), String> {
         let now = turn.now;
         let guest = self.guest_mut(vmid)?;
-        guest.running = Some(now);
+        (guest.running, guest.fell) = (Some(now), None);
         guest.switched = Some((now, Some(false)));
         let facts = self.facts(vmid, self.guest(vmid)?);
         turn.signal(Signal::VmStarted(facts));

@@ -388,7 +388,12 @@ impl Proxmox {
     fn node_down(&mut self, turn: &mut Turn<'_>) {
         self.troubles.down = true;
         for (vmid, guest) in &mut self.guests {
-            if guest.node.is_none() && guest.running.take().is_some() && !guest.container {
+            if guest.node.is_some() {
+                continue;
+            }
+            let Some(since) = guest.running.take() else { continue };
+            guest.fell = Some(since);
+            if !guest.container {
                 guest.config = guest.coming();
                 guest.pending.clear();
                 turn.signal(Signal::VmStopped { vmid: *vmid });

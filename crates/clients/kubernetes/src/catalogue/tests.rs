@@ -125,6 +125,7 @@ const SEEN: &[(u16, &str, Class)] = &[
         Class::Invalid,
     ),
     (418, "I'm a teapot", Class::Bug),
+    (596, "the server was not able to process the request", Class::Transient),
 ];
 
 #[test]

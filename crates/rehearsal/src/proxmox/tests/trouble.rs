@@ -42,6 +42,25 @@ fn a_node_that_is_down_takes_its_guests_along_and_brings_them_back() {
 }
 
 #[test]
+fn who_fell_with_its_node_is_in_the_books_and_who_was_stopped_is_not() {
+    let mut bench = Bench::new();
+    for vmid in [421, 422] {
+        bench.proxmox.add_foreign_guest(vmid, "web", "", true);
+    }
+    bench.task("POST", "/nodes/pve1/qemu/422/status/stop", "");
+    bench.suffer(&ProxmoxTrouble::NodeDown);
+    bench.suffer(&ProxmoxTrouble::NodeBack);
+    let power = |bench: &Bench, vmid: u32| {
+        let guest = &bench.proxmox.guests[&vmid];
+        (guest.running.is_some(), guest.fell)
+    };
+    assert_eq!(power(&bench, 421), (false, Some(0)), "it ran since 0, until its node fell");
+    assert_eq!(power(&bench, 422), (false, None), "somebody had stopped it before");
+    bench.task("POST", "/nodes/pve1/qemu/421/status/start", "");
+    assert_eq!(power(&bench, 421), (true, None), "and somebody has started it again");
+}
+
+#[test]
 fn full_and_busy_storages_fail_in_the_task_and_leave_nothing() {
     let mut bench = Bench::new();
     let storage = "local-lvm".to_owned();
