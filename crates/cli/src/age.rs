@@ -165,6 +165,7 @@ YWCQi8pmn55wO9MnzNbOAAAABHRlc3QB\n\
             stderr_is_terminal: false,
             stdin_is_terminal: false,
             launch: crate::settings::Launch::default(),
+            looks: crate::settings::Looks::default(),
         }
     }
 

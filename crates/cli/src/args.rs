@@ -46,6 +46,32 @@ pub(crate) struct Everywhere {
     /// Print JSON lines on standard output instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Lines that scroll instead of a live screen, as without a terminal
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
+    /// Whether text is coloured (default: auto, on a terminal); no meaning is in the colour alone
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "auto|always|never",
+        hide_possible_values = true,
+        hide_default_value = true,
+        default_value_t = Colour::Auto
+    )]
+    pub(crate) color: Colour,
+}
+
+/// When text is coloured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless `NO_COLOR` or `CI` is set or the terminal is dumb
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 /// The commands.
@@ -63,6 +89,11 @@ pub(crate) enum Command {
     Check,
     /// Show each layer and step: what is known to be true, what failed, what is open, what is going on now
     Status,
+    /// Tell what is waited for, since when, what was seen last, what depends on it; of a step, or of all that are open
+    ///
+    /// Asks the events of the run that is going on, or of the last one. Without a step: every one that is under way or failed, that with the
+    /// longest path behind it first. With a step that is done: what proved it, and when.
+    Why(WhyArgs),
     /// Look for whatever is there of the castle, in the world and not in our records: what, where, whose, what to do
     ///
     /// Guests in the range or with the castle's mark anywhere in the cluster, disks that bear its numbers, images, tasks that still run,
@@ -118,6 +149,14 @@ pub(crate) enum Command {
     /// Go on without a terminal; castle starts this itself
     #[command(hide = true)]
     Detached,
+}
+
+/// Which step is asked about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WhyArgs {
+    /// The step, such as platform/vip (default: every step that is under way or failed)
+    #[arg(value_name = "STEP")]
+    pub(crate) step: Option<String>,
 }
 
 /// A way into the cluster.
@@ -314,6 +353,8 @@ pub(crate) enum RehearseAct {
     Plan(Pace),
     /// Show what is known of it there
     Status,
+    /// Tell what is waited for there, since when, what was seen last, what depends on it
+    Why(WhyArgs),
     /// Look for whatever is there of the castle in the rehearsal
     Audit(AuditArgs),
     /// Wipe the castle there

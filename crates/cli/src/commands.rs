@@ -23,6 +23,7 @@ mod secrets;
 pub(crate) mod serve;
 mod shell;
 mod status;
+mod why;
 pub(crate) mod wipe;
 
 use self::give::Wish;
@@ -52,6 +53,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         }
         Command::Plan(pace) => plan::run(&which, place, pace, everywhere, settings),
         Command::Status => status::run(&which, place, everywhere, settings),
+        Command::Why(args) => why::run(&which, place, args, everywhere, settings),
         Command::Audit(args) => audit::run(&which, place, args, everywhere, settings),
         Command::Wipe(args) => {
             run::run(Act::Wipe, &which, place, &args.run(), everywhere, settings)
@@ -125,6 +127,7 @@ fn rehearse(
         }
         RehearseAct::Plan(pace) => plan::run(which, place, pace, everywhere, settings),
         RehearseAct::Status => status::run(which, place, everywhere, settings),
+        RehearseAct::Why(args) => why::run(which, place, args, everywhere, settings),
         RehearseAct::Audit(args) => audit::run(which, place, args, everywhere, settings),
         RehearseAct::Wipe(args) => {
             run::run(Act::Wipe, which, place, &args.run(), everywhere, settings)

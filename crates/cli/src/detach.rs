@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::session::Consent;
-use crate::settings::{Launch, Settings};
+use crate::settings::{Launch, Looks, Settings};
 
 /// The word that the child is started with.
 pub(crate) const WORD: &str = "detached";
@@ -184,6 +184,7 @@ pub(crate) fn take_over() -> Result<(Vec<String>, Settings), Problem> {
         stderr_is_terminal: errand.stderr_is_terminal,
         stdin_is_terminal: false,
         launch,
+        looks: Looks::default(),
     };
     Ok((errand.words, settings))
 }

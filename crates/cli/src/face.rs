@@ -1,13 +1,19 @@
-//! Who hears the events of a run: plain lines on standard error, or JSON lines on standard output.
+//! Who hears the events of a run: a live screen or plain lines on standard error, or JSON lines on standard output.
+
+use std::sync::Arc;
 
 use castle_journal::Runs;
 use castle_model::event::RunOutcome;
 use castle_model::{Event, RunId, StepDecl};
+use castle_view::history::Expected;
+use castle_view::screen::Turn;
 use castle_view::{Palette, Progress, Style, plain, report};
+use castle_wire::Clock;
 
 use crate::kept::Keep;
 use crate::output;
 use crate::settings::Settings;
+use crate::stage::{Show, Stage};
 use crate::trace::Trace;
 
 /// Folds events and shows them as they come.
@@ -18,12 +24,23 @@ pub(crate) struct Face {
     progress: Progress,
     trace: Trace,
     keep: Keep,
+    /// The live screen, while it is up.
+    stage: Option<Stage>,
+    live: bool,
+}
+
+/// What a live screen is told besides the events.
+pub(crate) struct Backdrop {
+    /// Which run it is of several.
+    pub(crate) turn: Option<Turn>,
+    /// Tells the time of the run; without one, its last event does.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
 /// How text is laid out for this terminal.
 pub(crate) fn style(settings: &Settings) -> Style {
     let palette = if settings.colour() { Palette::Ansi } else { Palette::None };
-    Style { width: settings.width(), palette }
+    Style { width: settings.width(), palette, signs: settings.signs() }
 }
 
 impl Face {
@@ -35,6 +52,27 @@ impl Face {
             progress: Progress::new(decls),
             trace: Trace::default(),
             keep: Keep::default(),
+            stage: None,
+            live: settings.live() && !json,
+        }
+    }
+
+    /// From here on everything is shown on a live screen, if somebody looks at one. Must be called within a runtime.
+    pub(crate) fn go_live(&mut self, decls: Vec<StepDecl>, expected: Expected, scene: Backdrop) {
+        if !self.live || self.hushed {
+            return;
+        }
+        let (progress, style) = (self.progress.clone(), self.style);
+        let Backdrop { turn, clock } = scene;
+        self.stage = Stage::open(Show { progress, decls, expected, turn, clock, style });
+    }
+
+    /// Takes the live screen away; what is said from here on stands below what scrolled.
+    pub(crate) fn calm(&mut self) {
+        self.stage = None;
+        // Somebody may have changed the size of the terminal meanwhile.
+        if let Some(width) = output::columns().filter(|_| self.live) {
+            self.style.width = width;
         }
     }
 
@@ -45,6 +83,9 @@ impl Face {
         self.keep.hear(event);
         if self.hushed {
             return;
+        }
+        if let Some(stage) = &self.stage {
+            return stage.hear(event);
         }
         if self.json {
             if let Ok(line) = serde_json::to_string(event) {

@@ -22,6 +22,7 @@ mod rehearsal;
 mod session;
 mod settings;
 mod signals;
+mod stage;
 mod state;
 mod trace;
 
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::Detached) {
         return detached();
     }
-    match commands::run(&cli, &Settings::read()) {
+    match commands::run(&cli, &Settings::read().asked(&cli.everywhere)) {
         Ok(Exit::Done) if output::lost() => {
             output::talk("error: standard output could not be written to the end");
             Exit::Failed.into()

@@ -3,14 +3,30 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::termios::tcgetwinsize;
+
+use crate::stage::Inbox;
 
 /// Whether data could not be written although somebody wanted it: a full disk, not a reader that went away.
 static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether nobody is there to be told: a run that left its terminal.
 static MUTE: AtomicBool = AtomicBool::new(false);
+
+/// The live screen, while one is up: what is said on its terminal scrolls above it.
+static STAGE: Mutex<Option<Arc<Inbox>>> = Mutex::new(None);
+
+/// Puts a screen up, or none.
+pub(crate) fn stage(inbox: Option<Arc<Inbox>>) {
+    *STAGE.lock().unwrap_or_else(PoisonError::into_inner) = inbox;
+}
+
+/// The screen that is up.
+pub(crate) fn staged() -> Option<Arc<Inbox>> {
+    STAGE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 thread_local! {
     /// What is said on this thread while somebody takes it down.
@@ -44,6 +60,9 @@ fn note(text: &str) {
 /// Writes data to standard output.
 pub(crate) fn data(text: &str) {
     note(text);
+    if let Some(stage) = staged().filter(|_| io::stdout().is_terminal()) {
+        return stage.say(text);
+    }
     if write(&mut io::stdout().lock(), text).is_err_and(|e| e.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);
     }
@@ -78,14 +97,15 @@ pub(crate) fn talk(text: &str) {
 
 /// Writes to standard error what is not castle's own word: nobody takes it down.
 pub(crate) fn aside(text: &str) {
-    write(&mut io::stderr().lock(), text).ok();
+    match staged() {
+        Some(stage) => stage.say(text),
+        None => drop(write(&mut io::stderr().lock(), text)),
+    }
 }
 
 /// Writes sentences to standard error, broken between words where a terminal would break them anywhere.
 pub(crate) fn say(text: &str) {
-    let stderr = io::stderr();
-    let window = tcgetwinsize(&stderr).ok().filter(|_| stderr.is_terminal());
-    match window.map(|window| usize::from(window.ws_col)).filter(|width| *width > 0) {
+    match columns() {
         Some(width) => {
             note(text);
             aside(&fold(text, width));
@@ -94,8 +114,15 @@ pub(crate) fn say(text: &str) {
     }
 }
 
+/// How many columns the terminal behind standard error has now, if it is one.
+pub(crate) fn columns() -> Option<usize> {
+    let stderr = io::stderr();
+    let window = tcgetwinsize(&stderr).ok().filter(|_| stderr.is_terminal());
+    window.map(|window| usize::from(window.ws_col)).filter(|width| *width > 0)
+}
+
 /// Breaks long lines between words and goes on under their beginning. What has no space is left whole, to be copied.
-fn fold(text: &str, width: usize) -> String {
+pub(crate) fn fold(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
         let words = line.trim_start_matches(' ');

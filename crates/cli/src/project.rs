@@ -228,6 +228,7 @@ mod tests {
             stderr_is_terminal: false,
             stdin_is_terminal: false,
             launch: crate::settings::Launch::default(),
+            looks: crate::settings::Looks::default(),
         }
     }
 

@@ -14,12 +14,14 @@ use castle_model::{Event, EventKind, PastRun, Plan, RunId, Spec, StepDecl, StepI
 use castle_plan::{Look, Survey};
 use castle_platforms::handed::SECRETS;
 use castle_rehearsal::host::Host;
+use castle_view::history::expected;
 use castle_wire::World;
 
 use crate::castle::{self, Castle};
 use crate::clearing;
+use crate::commands::rebirth::turn;
 use crate::exit::{Exit, Problem};
-use crate::face::Face;
+use crate::face::{Backdrop, Face};
 use crate::kept;
 use crate::output;
 use crate::real::{self, Heard};
@@ -181,6 +183,7 @@ impl Session<'_> {
         self.make_room(&work);
         work.face.keep(self.runs, &work.run);
         self.settings.begun(&work.run);
+        self.go_live(direction, plan, &mut work);
         let clock = self.world.clock.clone();
         let face = &mut work.face;
         let mut told = work.told;
@@ -215,8 +218,21 @@ impl Session<'_> {
         let exit = exit_of(&report, &left);
         let (name, decls) = (&self.castle.spec.name, work.graph.decls());
         self.remember(kept::past(name, direction, decls, work.face.progress(), exit));
+        work.face.calm();
         self.close(direction, plan, &report, &work.face);
         Ok(Ended { exit, run: work.run, why: why(&report, &left) })
+    }
+
+    /// Shows the run on a live screen, if somebody looks at one.
+    fn go_live(&self, direction: Direction, plan: &Plan, work: &mut Work<'_>) {
+        let (name, decls) = (&self.castle.spec.name, work.graph.decls());
+        let this = kept::past(name, direction, decls, work.face.progress(), Exit::Done);
+        let history = self.runs.and_then(|runs| runs.history().ok()).unwrap_or_default();
+        let expected = this.map(|this| expected(&this, &history.runs)).unwrap_or_default();
+        let turn = work.journals.open_rebirth().and_then(|rebirth| turn(rebirth, direction));
+        let decls = plan.steps.iter().map(|step| step.decl.clone()).collect();
+        let clock = Some(self.world.clock.clone());
+        work.face.go_live(decls, expected, Backdrop { turn, clock });
     }
 
     /// Lets the oldest events go, but none of a rebirth that is not over.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use castle_model::RunId;
+use castle_view::Signs;
 
+use crate::args::{Colour, Everywhere};
 use crate::detach::Detached;
 
 /// One environment variable that castle looks at.
@@ -52,8 +54,21 @@ pub(crate) const VARIABLES: &[Variable] = &[
         what: "a file with the PEM certificates of authorities to trust, in place of the system's list",
     },
     Variable { name: "HOME", what: "the home folder" },
-    Variable { name: "NO_COLOR", what: "anything in it switches colour off" },
-    Variable { name: "CI", what: "anything in it: no colour, no pacing, as without a terminal" },
+    Variable {
+        name: "NO_COLOR",
+        what: "anything in it switches colour off; `--color` says otherwise",
+    },
+    Variable {
+        name: "CI",
+        what: "anything in it: no colour, no live screen, no pacing, as without a terminal",
+    },
+    Variable { name: "TERM", what: "`dumb`: no colour and no live screen" },
+    Variable {
+        name: "LC_ALL",
+        what: "the locale, else `LC_CTYPE`, else `LANG`; unless it names UTF-8, screens have signs of ASCII alone",
+    },
+    Variable { name: "LC_CTYPE", what: "the locale of characters" },
+    Variable { name: "LANG", what: "the locale of everything else" },
     Variable {
         name: "COLUMNS",
         what: "the width of the terminal, where the terminal does not say",
@@ -72,6 +87,15 @@ pub(crate) struct Settings {
     pub(crate) stderr_is_terminal: bool,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) launch: Launch,
+    /// What the command line says about the looks of text.
+    pub(crate) looks: Looks,
+}
+
+/// How text is to look, as the command line says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Looks {
+    pub(crate) plain: bool,
+    pub(crate) colour: Colour,
 }
 
 /// How this process came to be.
@@ -102,7 +126,14 @@ impl Settings {
                     .collect(),
                 detached: None,
             },
+            looks: Looks::default(),
         }
+    }
+
+    /// With what the command line says.
+    pub(crate) fn asked(self, everywhere: &Everywhere) -> Self {
+        let looks = Looks { plain: everywhere.plain, colour: everywhere.color };
+        Self { looks, ..self }
     }
 
     /// Tells whoever waits for it that a run has begun.
@@ -122,9 +153,32 @@ impl Settings {
         self.stderr_is_terminal && self.get("CI").is_none()
     }
 
+    /// Whether a live screen is wanted, and can be painted.
+    pub(crate) fn live(&self) -> bool {
+        self.interactive()
+            && !self.looks.plain
+            && self.get("TERM").is_some_and(|terminal| terminal != "dumb")
+    }
+
     /// Whether colour is wanted.
     pub(crate) fn colour(&self) -> bool {
-        self.interactive() && self.get("NO_COLOR").is_none() && self.get("TERM") != Some("dumb")
+        match self.looks.colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => {
+                self.interactive()
+                    && self.get("NO_COLOR").is_none()
+                    && self.get("TERM") != Some("dumb")
+            }
+        }
+    }
+
+    /// The signs that a person's terminal can show. What nobody watches is a log, and UTF-8.
+    pub(crate) fn signs(&self) -> Signs {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| self.get(name));
+        let locale = locale.unwrap_or("C").to_ascii_lowercase();
+        let unicode = locale.contains("utf-8") || locale.contains("utf8");
+        if unicode || !self.interactive() { Signs::Unicode } else { Signs::Ascii }
     }
 
     /// How many columns a line may have. Where no terminal breaks lines, neither do we: logs are searched.

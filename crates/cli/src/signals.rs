@@ -1,10 +1,12 @@
-//! Ctrl-C and SIGTERM ask a run to stop; a closed terminal does not.
+//! Ctrl-C and SIGTERM ask a run to stop, Ctrl-\ at once; Ctrl-Z halts the process; a closed terminal does nothing.
 
 use castle_engine::Stop;
+use rustix::process::{getpid, kill_process};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Exit, Problem};
+use crate::output;
 
 /// Lets a closed terminal pass: the birth goes on, and `castle status` tells about it.
 pub(crate) fn survive_hangup() -> Result<Signal, Problem> {
@@ -30,7 +32,13 @@ fn on(kind: SignalKind) -> Result<Signal, Problem> {
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    quit: Signal,
+    /// Ctrl-Z.
+    suspend: Signal,
 }
+
+/// The signal of Ctrl-Z.
+const SUSPEND: i32 = 20;
 
 impl Signals {
     /// Begins to listen; from here on these signals no longer end the process by themselves.
@@ -38,26 +46,47 @@ impl Signals {
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,
+            quit: on(SignalKind::quit())?,
+            suspend: on(SignalKind::from_raw(SUSPEND))?,
         })
+    }
+
+    /// Waits for the next request to stop, and says how urgent it is.
+    async fn next(&mut self) -> usize {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.interrupt.recv() => return 1,
+                _ = self.terminate.recv() => return 1,
+                _ = self.quit.recv() => return 2,
+                _ = self.suspend.recv() => suspend(),
+            }
+        }
     }
 
     /// Waits for the first request to stop.
     pub(crate) async fn any(&mut self) {
-        tokio::select! {
-            biased;
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+        self.next().await;
     }
 
     /// Passes every request to stop on, for ever.
     pub(crate) async fn pass_on(&mut self, stop: &Stop) {
         loop {
-            tokio::select! {
-                biased;
-                _ = self.interrupt.recv() => stop.ask(),
-                _ = self.terminate.recv() => stop.ask(),
+            for _ in 0..self.next().await {
+                stop.ask();
             }
         }
+    }
+}
+
+/// Halts the process as Ctrl-Z asks, once its terminal is given back; goes on where it was when it is let.
+fn suspend() {
+    let stage = output::staged();
+    if let Some(stage) = &stage {
+        stage.suspend();
+    }
+    kill_process(getpid(), rustix::process::Signal::STOP).ok();
+    if let Some(stage) = &stage {
+        stage.resume();
     }
 }

@@ -5,6 +5,8 @@
 mod context;
 #[path = "castle/datacenter.rs"]
 mod datacenter;
+#[path = "castle/grid.rs"]
+mod grid;
 
 #[path = "castle/adopt.rs"]
 mod adopt;
@@ -54,5 +56,9 @@ mod scenarios;
 mod secrets;
 #[path = "castle/serve.rs"]
 mod serve;
+#[path = "castle/terminal.rs"]
+mod terminal;
+#[path = "castle/why.rs"]
+mod why;
 #[path = "castle/wipe.rs"]
 mod wipe;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use castle_model::time::Moment;
 use castle_model::{StepDecl, StepId};
 
-use crate::progress::Progress;
+use crate::progress::{Progress, StepStatus};
 
 /// A chain of steps, each needing the one before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +21,21 @@ pub struct Path {
 /// `decls` stand in an order in which each comes after what it needs, as in a plan.
 #[must_use]
 pub fn critical_path(progress: &Progress, decls: &[&StepDecl]) -> Path {
-    let took = |id: &StepId| progress.steps.get(id).and_then(|step| step.took_ms);
+    longest(decls, &|id| progress.steps.get(id).and_then(|step| step.took_ms))
+}
+
+/// The longest chain at a moment of a run that goes on: what is under way counts with the time that it has taken.
+#[must_use]
+pub fn critical_path_so_far(progress: &Progress, decls: &[&StepDecl], now: Moment) -> Path {
+    longest(decls, &|id| {
+        let step = progress.steps.get(id)?;
+        let under_way = matches!(step.status, StepStatus::Running | StepStatus::Waiting);
+        let since = step.started.filter(|_| under_way).map(|started| now.since(started));
+        step.took_ms.or(since)
+    })
+}
+
+fn longest(decls: &[&StepDecl], took: &dyn Fn(&StepId) -> Option<u64>) -> Path {
     let mut longest: BTreeMap<&StepId, (u64, Option<&StepId>)> = BTreeMap::new();
     for decl in decls {
         let Some(own) = took(&decl.id) else { continue };

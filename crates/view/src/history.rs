@@ -4,10 +4,12 @@
 //! everything done. A time is a regression if it lies beyond the median of the runs before it by more than a tenth, and by
 //! more than three times their median deviation: noise is not news.
 
+use std::collections::BTreeMap;
+
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::time::{Moment, length};
-use castle_model::{CastleName, LayerName, PastRun, RunId};
+use castle_model::{CastleName, LayerName, PastRun, RunId, StepId};
 
 use crate::style::{Style, Tone, count, table};
 
@@ -50,6 +52,41 @@ pub fn regression(time: u64, earlier: &[u64]) -> Option<Regression> {
     let slack = (median_of / 10).max(median(&deviations).saturating_mul(3));
     let limit = median_of.saturating_add(slack);
     (time > limit).then_some(Regression { median: median_of, limit })
+}
+
+/// How long things usually take, by runs that did the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// By how many runs.
+    pub runs: usize,
+    /// The whole run, in milliseconds.
+    pub whole: Option<u64>,
+    /// Each layer, in milliseconds.
+    pub layers: BTreeMap<LayerName, u64>,
+    /// Each step, in milliseconds.
+    pub steps: BTreeMap<StepId, u64>,
+}
+
+/// The medians of the last runs that did the same work as `this` one will.
+#[must_use]
+pub fn expected(this: &PastRun, history: &[PastRun]) -> Expected {
+    let like: Vec<&PastRun> =
+        history.iter().filter(|run| run.is_whole() && run.is_like(this)).collect();
+    let like = &like[like.len().saturating_sub(COMPARED)..];
+    let mut whole = Vec::new();
+    let mut layers: BTreeMap<&LayerName, Vec<u64>> = BTreeMap::new();
+    let mut steps: BTreeMap<&StepId, Vec<u64>> = BTreeMap::new();
+    for run in like {
+        whole.push(run.took_ms);
+        run.layers.iter().for_each(|(layer, took)| layers.entry(layer).or_default().push(*took));
+        run.steps.iter().for_each(|(step, took)| steps.entry(step).or_default().push(*took));
+    }
+    Expected {
+        runs: like.len(),
+        whole: (!whole.is_empty()).then(|| median(&whole)),
+        layers: layers.into_iter().map(|(layer, took)| (layer.clone(), median(&took))).collect(),
+        steps: steps.into_iter().map(|(step, took)| (step.clone(), median(&took))).collect(),
+    }
 }
 
 /// How one thing went in several runs.

@@ -1,7 +1,7 @@
 //! What a person reads, made from events and plans alone: no terminal, no files, no clock.
 //!
 //! [`Progress`] is the fold of the events of one run; every face renders it and nothing else.
-//! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`], [`history`], [`secrets`] and [`graph`]
+//! [`plain`] gives a line for an event, [`screen`] the picture of a run that goes on, [`report`] the closing words, [`plan`], [`status`], [`why`], [`history`], [`secrets`] and [`graph`]
 //! the answers of the commands of those names. Text from other systems is cleaned in [`Style`] before it is shown.
 
 pub mod audit;
@@ -11,16 +11,18 @@ pub mod live;
 pub mod plain;
 pub mod plan;
 pub mod report;
+pub mod screen;
 pub mod secrets;
 pub mod status;
+pub mod why;
 
 mod critical_path;
 mod progress;
 mod style;
 
-pub use critical_path::{Path, critical_path};
+pub use critical_path::{Path, critical_path, critical_path_so_far};
 pub use progress::{LayerTally, Progress, StepProgress, StepStatus};
-pub use style::{Palette, Style};
+pub use style::{Line, Palette, Signs, Span, Style, Tone};
 
 #[cfg(test)]
 mod example;

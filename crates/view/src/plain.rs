@@ -7,7 +7,7 @@ use castle_model::time::length;
 use castle_model::{Change, Event, EventKind, StepId, Verb};
 
 use crate::progress::Progress;
-use crate::style::{Style, Tone, count};
+use crate::style::{Signs, Style, Tone, count};
 
 /// How many characters of a reason to wait a line shows.
 const REASON_SHOWN: usize = 110;
@@ -41,7 +41,8 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
         EventKind::StepWaiting { step, reason } => {
             // The same kind of reason with another number is no news; `status` and JSON have each of them.
             progress.steps.get(step).filter(|s| s.news)?;
-            Some(sheet.step(step, ".", &format!("waiting: {}", brief(reason)), Some(Tone::Wait)))
+            let text = format!("waiting: {}", brief(reason, REASON_SHOWN, style.signs));
+            Some(sheet.step(step, ".", &text, Some(Tone::Wait)))
         }
         EventKind::StepRetrying { step, failure, tries, delay_ms } => {
             let text = format!("{failure}; try {} in {}", tries + 1, length(*delay_ms));
@@ -174,8 +175,8 @@ impl Sheet<'_> {
 
 /// The beginning and the end of a long reason, cut between words: whom it is about stands first, and the cause last. It
 /// comes again with every change, and whole in the report.
-fn brief(reason: &str) -> String {
-    let fits = reason.chars().count() <= REASON_SHOWN;
+pub(crate) fn brief(reason: &str, shown: usize, signs: Signs) -> String {
+    let fits = reason.chars().count() <= shown;
     // Who else is late matters least.
     let reason = match reason.rsplit_once("; also ") {
         Some((first, _)) if !fits => first,
@@ -183,13 +184,27 @@ fn brief(reason: &str) -> String {
     };
     let place = |nth: usize| reason.char_indices().nth(nth).map_or(reason.len(), |(at, _)| at);
     let length = reason.chars().count();
-    if length <= REASON_SHOWN {
+    if length <= shown {
         return reason.to_owned();
     }
-    let (head, tail) = (place(REASON_SHOWN / 2), place(length - REASON_SHOWN / 2));
+    let (head, tail) = (place(shown / 2), place(length - shown / 2));
     let end = reason[..head].rfind(' ').unwrap_or(head);
     let begin = reason[tail..].find(' ').map_or(tail, |at| tail + at + 1);
-    format!("{} … {}", &reason[..end], &reason[begin..])
+    format!("{} {} {}", &reason[..end], signs.pick("…", "~"), &reason[begin..])
+}
+
+/// The line for an event where a screen below shows the rest: what began, waits and is done as planned is seen there.
+#[must_use]
+pub fn news(event: &Event, progress: &Progress, style: Style) -> Option<String> {
+    let told = match &event.kind {
+        EventKind::StepStarted { .. }
+        | EventKind::StepWaiting { .. }
+        | EventKind::StepDone { .. } => false,
+        // One failed try is ordinary; many are not, and are told less and less often.
+        EventKind::StepRetrying { tries, .. } => *tries > 1 && tries.is_power_of_two(),
+        _ => true,
+    };
+    told.then(|| line(event, progress, style)).flatten()
 }
 
 #[cfg(test)]
@@ -198,7 +213,6 @@ mod tests {
 
     use super::*;
     use crate::example::{Tape, decls, failed_run, good_run};
-    use crate::style::Palette;
 
     fn shown(events: &[Event], style: Style) -> String {
         let mut progress = Progress::new(&decls());
@@ -236,6 +250,40 @@ mod tests {
         [ 1:36] handover: Flux owns what the cluster hosts, from
                 https://github.com/example/tazlab-k8s, main, clusters/blue at 3f2a91c
         ");
+    }
+
+    #[test]
+    fn above_a_live_screen_stands_only_what_is_not_seen_in_it() {
+        let mut progress = Progress::new(&decls());
+        let mut lines = Vec::new();
+        for event in good_run() {
+            progress.apply(&event);
+            lines.extend(news(&event, &progress, Style::default()));
+        }
+        insta::assert_snapshot!(lines.join("\n"), @"
+        castle blue: up, a rehearsal, 6 steps
+        [ 0:00] plan c0ffee12: create 5, leave 1
+        [ 0:00] layer secrets stands after 0.5 s: 1 step, nothing changed
+        [ 1:23] layer platform stands after 1:22: 4 steps, 4 changed
+        [ 1:36] layer gitops stands after 12.6 s: 1 step, 1 changed
+        [ 1:36] handover: Flux owns what the cluster hosts, from
+                https://github.com/example/tazlab-k8s, main, clusters/blue at 3f2a91c
+        ");
+    }
+
+    #[test]
+    fn of_many_failed_tries_few_are_told() {
+        let step = StepId::of("platform", "vm", "w-01");
+        let failure =
+            castle_model::Failure::new(castle_model::Class::Transient, "ask pve", "no answer");
+        let told = |tries| {
+            let mut tape = Tape::begun();
+            let (step, failure) = (step.clone(), failure.clone());
+            tape.at(0, EventKind::StepRetrying { step, failure, tries, delay_ms: 1000 });
+            news(&tape.events[1], &Progress::new(&decls()), Style::default()).is_some()
+        };
+        let shown: Vec<u32> = (1..=20).filter(|tries| told(*tries)).collect();
+        assert_eq!(shown, [2, 4, 8, 16]);
     }
 
     #[test]
@@ -287,7 +335,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_screen() {
         for width in [50, 60, 80, 120] {
-            let style = Style { width, palette: Palette::None };
+            let style = Style { width, ..Style::default() };
             for events in [good_run(), failed_run()] {
                 for line in shown(&events, style).lines() {
                     let long = line.chars().count();
@@ -299,6 +347,7 @@ mod tests {
 
     #[test]
     fn a_long_reason_is_cut_at_a_word() {
+        let brief = |text: &str| brief(text, REASON_SHOWN, Signs::Unicode);
         assert_eq!(brief("short"), "short");
         let long = "replica ".repeat(40);
         let shown = brief(long.trim_end());

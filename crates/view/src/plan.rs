@@ -95,16 +95,45 @@ fn layers(plan: &Plan) -> Vec<&LayerName> {
     layers
 }
 
+/// One step as a line of a diff: sign, verb, what, then from what to what, or why; and what is lost, in words.
 fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
     let mark = if step.unknown { "?" } else { " " };
     let widest = plan.steps.iter().map(|s| kind(s).chars().count()).max().unwrap_or(0).min(24);
-    let prefix = format!("  {:<7}{mark} {:<widest$}  ", step.word(), kind(step));
+    let sign = sign(step.verb, step.decl.wording, style);
+    let prefix = format!("{sign} {:<7}{mark} {:<widest$}  ", step.word(), kind(step));
     let tone = match step.verb {
         Verb::Replace | Verb::Remove => Some(Tone::Bad),
         Verb::Leave | Verb::Forget => Some(Tone::Quiet),
-        Verb::Create | Verb::Adopt | Verb::Update => None,
+        Verb::Update => Some(Tone::Wait),
+        Verb::Create | Verb::Adopt => None,
     };
-    style.hang(&prefix, &format!("{}: {}", step.decl.title, step.reason), tone)
+    let reason = step.reason.replace(" -> ", &format!(" {} ", style.signs.pick("→", "->")));
+    let lost = loses(step).map(|lost| format!(" [{lost}]")).unwrap_or_default();
+    style.hang(&prefix, &format!("{}: {reason}{lost}", step.decl.title), tone)
+}
+
+/// The sign of a verb, as in a diff: what is left alone has none.
+fn sign(verb: Verb, wording: Option<Wording>, style: Style) -> &'static str {
+    match (verb, wording) {
+        (Verb::Create | Verb::Update, Some(Wording::Prove | Wording::Observe)) => ".",
+        (Verb::Create, _) => "+",
+        (Verb::Adopt, _) => "*",
+        (Verb::Update, _) | (Verb::Replace, Some(Wording::Set)) => "~",
+        (Verb::Replace, _) => style.signs.pick("±", "!"),
+        (Verb::Remove, _) => "-",
+        (Verb::Leave | Verb::Forget, _) => " ",
+    }
+}
+
+/// What is lost for good by a step, in words.
+fn loses(step: &PlannedStep) -> Option<&'static str> {
+    match (step.verb, step.decl.wording) {
+        (Verb::Replace, Some(Wording::Set)) => Some("removes what it no longer has"),
+        (Verb::Replace, _) => Some("destroys what is on it"),
+        (Verb::Remove, Some(Wording::Reset)) => Some("wipes what this castle put on it"),
+        (Verb::Remove, _) => Some("destroys it"),
+        _ => None,
+    }
 }
 
 /// What is said about how a step is done, where something is done.

@@ -81,6 +81,16 @@ pub struct StepProgress {
     pub failure: Option<Failure>,
     /// Which failed step it is blocked by.
     pub blocked_by: Option<StepId>,
+    /// Since when it waits, whatever the reasons were since.
+    pub waiting_since: Option<Moment>,
+    /// What the last try that met a transient failure said.
+    pub tried: Option<Failure>,
+    /// What it has begun elsewhere, by the other side's name.
+    pub task: Option<String>,
+    /// What proved it, and when.
+    pub proof: Option<(String, Moment)>,
+    /// What the look before the plan saw: one word, and the evidence.
+    pub surveyed: Option<(String, String)>,
 }
 
 /// The steps of one layer, counted.
@@ -145,6 +155,8 @@ pub struct Progress {
     pub outcome: Option<RunOutcome>,
     /// From start to end, in milliseconds, once it is over.
     pub took_ms: u64,
+    /// Whether somebody asked it to stop.
+    pub stopping: bool,
     /// Characters of the longest declared step id, so that columns are the same on every line.
     pub(crate) longest_id: usize,
 }
@@ -192,8 +204,9 @@ impl Progress {
                 self.layers_took.insert(layer.clone(), *took_ms);
             }
             EventKind::Leftover { step, what } => self.left.push((step.clone(), what.clone())),
-            EventKind::Surveyed { .. } | EventKind::Interrupted { .. } => {}
-            EventKind::StepStarted { step, .. }
+            EventKind::Interrupted { .. } => self.stopping = true,
+            EventKind::Surveyed { step, .. }
+            | EventKind::StepStarted { step, .. }
             | EventKind::StepTask { step, .. }
             | EventKind::StepWaiting { step, .. }
             | EventKind::StepRetrying { step, .. }
@@ -264,6 +277,11 @@ impl StepProgress {
             took_ms: None,
             failure: None,
             blocked_by: None,
+            waiting_since: None,
+            tried: None,
+            task: None,
+            proof: None,
+            surveyed: None,
         }
     }
 
@@ -285,10 +303,19 @@ impl StepProgress {
                 self.news =
                     self.waiting.as_ref().is_none_or(|(last, _)| shape(last) != shape(reason));
                 self.waiting = Some((reason.clone(), at));
+                self.waiting_since.get_or_insert(at);
             }
-            EventKind::StepRetrying { tries, .. } => self.retries = *tries,
+            EventKind::StepTask { task, .. } => self.task = Some(task.clone()),
+            EventKind::Surveyed { observed, evidence, .. } => {
+                self.surveyed = Some((observed.clone(), evidence.clone()));
+            }
+            EventKind::StepRetrying { tries, failure, .. } => {
+                self.retries = *tries;
+                self.tried = Some(failure.clone());
+            }
             EventKind::StepActed { change, .. } => self.change = Some(*change),
-            EventKind::StepDone { change, took_ms, .. } => {
+            EventKind::StepDone { change, took_ms, proof, .. } => {
+                self.proof = Some((proof.clone(), at));
                 self.status = match change {
                     Change::Removed => StepStatus::Undone,
                     Change::Skipped => StepStatus::Skipped,
@@ -315,8 +342,10 @@ impl StepProgress {
         self.started.get_or_insert(Moment(at.0.saturating_sub(took_ms)));
         self.took_ms = Some(took_ms);
         self.waiting = None;
+        self.waiting_since = None;
     }
 }
+
 /// The kind of a reason: its first clause, with everything that looks like a name or a number masked.
 fn shape(reason: &str) -> String {
     let clause = reason.split(';').next().unwrap_or_default();

@@ -124,12 +124,6 @@ fn path(progress: &Progress, decls: &[&StepDecl]) -> Option<String> {
 }
 
 fn failures(progress: &Progress, style: Style) -> Vec<String> {
-    let mut blocked: BTreeMap<&StepId, Vec<&StepId>> = BTreeMap::new();
-    for (id, step) in of(progress, StepStatus::Blocked) {
-        if let Some(by) = &step.blocked_by {
-            blocked.entry(by).or_default().push(id);
-        }
-    }
     let failed = of(progress, StepStatus::Failed);
     failed
         .filter_map(|(id, step)| {
@@ -138,8 +132,8 @@ fn failures(progress: &Progress, style: Style) -> Vec<String> {
                 style.hang("failed: ", &format!("{id} ({})", failure.class), Some(Tone::Bad));
             text.push('\n');
             text.push_str(&explained(failure, style));
-            if let Some(ids) = blocked.get(id) {
-                text.push_str(&style.hang("  blocks    ", &folded(ids), None));
+            if let Some(blocked) = blocked_by(progress, id) {
+                text.push_str(&style.hang("  blocks    ", &blocked, None));
                 text.push('\n');
             }
             Some(text)
@@ -149,23 +143,36 @@ fn failures(progress: &Progress, style: Style) -> Vec<String> {
 
 /// What, why, every finding, last evidence and hint, one under the other.
 pub(crate) fn explained(failure: &Failure, style: Style) -> String {
-    let mut parts = vec![
-        ("  what      ", Some(failure.what.clone())),
-        ("  why       ", Some(failure.why.clone())),
-    ];
-    for finding in &failure.findings {
-        parts.push(("  finding   ", Some(format!("{}: {}", finding.place, finding.why))));
-        parts.push(("            ", Some(finding.cure.clone())));
-    }
-    parts.push(("  last seen ", failure.evidence.clone()));
-    parts.push(("  hint      ", failure.hint.clone()));
-    let told = parts.into_iter().filter_map(|(label, text)| Some((label, text?)));
-    let lines = told.map(|(label, text)| style.hang(label, &text, None));
+    let lines = parts(failure)
+        .into_iter()
+        .map(|(label, text)| style.hang(&format!("  {label:<10}"), &text, None));
     lines.map(|line| line + "\n").collect()
 }
 
+/// The parts of a failure, each with its label.
+pub(crate) fn parts(failure: &Failure) -> Vec<(&'static str, String)> {
+    let mut parts = vec![("what", failure.what.clone()), ("why", failure.why.clone())];
+    for finding in &failure.findings {
+        parts.push(("finding", format!("{}: {}", finding.place, finding.why)));
+        parts.push(("", finding.cure.clone()));
+    }
+    parts.extend(failure.evidence.clone().map(|text| ("last seen", text)));
+    parts.extend(failure.hint.clone().map(|text| ("hint", text)));
+    parts
+}
+
+/// What a failed step keeps from running, counted and named by kind.
+pub(crate) fn blocked_by(progress: &Progress, by: &StepId) -> Option<String> {
+    let blocked = of(progress, StepStatus::Blocked);
+    let ids: Vec<&StepId> = blocked
+        .filter(|(_, step)| step.blocked_by.as_ref() == Some(by))
+        .map(|(id, _)| id)
+        .collect();
+    (!ids.is_empty()).then(|| folded(&ids))
+}
+
 /// Steps by layer and kind, so that fifteen machines are one word: `platform/vm (5), gitops/flux`.
-fn folded(ids: &[&StepId]) -> String {
+pub(crate) fn folded(ids: &[&StepId]) -> String {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for id in ids {
         let kind: Vec<&str> = id.as_str().split('/').take(2).collect();

@@ -9,15 +9,58 @@ pub enum Palette {
     Ansi,
 }
 
-/// What a piece of text is about, for the palette.
+/// Which signs a screen can show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Signs {
+    /// Those of Unicode.
+    #[default]
+    Unicode,
+    /// Those of ASCII alone, for a locale that knows no others.
+    Ascii,
+}
+
+impl Signs {
+    /// The sign, or what stands for it in ASCII.
+    pub(crate) fn pick(self, sign: &'static str, plain: &'static str) -> &'static str {
+        match self {
+            Self::Unicode => sign,
+            Self::Ascii => plain,
+        }
+    }
+}
+
+/// What a piece of text is about. A face may show it by a colour, beside the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// Of little interest now.
     Quiet,
+    /// Done well.
     Good,
+    /// Not there yet, or worth a look.
     Wait,
+    /// Failed, or destroys something.
     Bad,
+    /// What the rest is about.
     Title,
 }
+
+/// A piece of one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// What it says, cleaned.
+    pub text: String,
+    /// What it is about, if anything is to be said beside the words.
+    pub tone: Option<Tone>,
+}
+
+impl Span {
+    pub(crate) fn new(text: impl Into<String>, tone: Option<Tone>) -> Self {
+        Self { text: text.into(), tone }
+    }
+}
+
+/// One line of a screen, without its end.
+pub type Line = Vec<Span>;
 
 /// How wide and how coloured the text may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +69,13 @@ pub struct Style {
     pub width: usize,
     /// Its colours.
     pub palette: Palette,
+    /// Its signs.
+    pub signs: Signs,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, palette: Palette::None }
+        Self { width: 80, palette: Palette::None, signs: Signs::Unicode }
     }
 }
 
@@ -51,6 +96,16 @@ impl Style {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
+    /// One line as text for a terminal.
+    #[must_use]
+    pub fn line(self, line: &[Span]) -> String {
+        let painted = |span: &Span| match span.tone {
+            Some(tone) => self.paint(tone, &span.text),
+            None => span.text.clone(),
+        };
+        line.iter().map(painted).collect()
+    }
+
     /// Lays `text` out behind `prefix`, going on under its own beginning.
     ///
     /// `text` may be painted only by `tone`, since width is counted before the paint.
@@ -59,7 +114,8 @@ impl Style {
         let room = self.width.saturating_sub(indent).max(NARROWEST);
         let paint =
             |line: &str| tone.map_or_else(|| line.to_owned(), |tone| self.paint(tone, line));
-        let lines: Vec<String> = wrap(&clean(text), room).iter().map(|line| paint(line)).collect();
+        let lines = wrap(&clean(text), room, self.signs);
+        let lines: Vec<String> = lines.iter().map(|line| paint(line)).collect();
         format!("{prefix}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
     }
 }
@@ -75,9 +131,61 @@ pub(crate) fn clean(text: &str) -> String {
     visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// How many columns of a terminal a character takes.
+fn columns_of(c: char) -> usize {
+    match c {
+        '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20ff}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// How many columns of a terminal a text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// The text in so many columns at most; what is cut off is marked.
+pub(crate) fn cut(text: &str, room: usize, signs: Signs) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let mark = signs.pick("…", "~");
+    let mut kept = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += columns_of(c);
+        if used + 1 > room {
+            break;
+        }
+        kept.push(c);
+    }
+    if room > 0 {
+        kept.truncate(kept.trim_end().len());
+        kept.push_str(mark);
+    }
+    kept
+}
+
+/// The text at the left of a column that is so wide.
+pub(crate) fn pad(text: &str, width: usize, signs: Signs) -> String {
+    let mut text = cut(text, width, signs);
+    text.extend(std::iter::repeat_n(' ', width.saturating_sub(columns(&text))));
+    text
+}
+
 /// Breaks text between words; a word that no line can hold is broken with `…`, unless it is a fingerprint, which is
 /// there to be copied: a terminal breaks it without a mark.
-fn wrap(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, room: usize, signs: Signs) -> Vec<String> {
+    let mark = signs.pick("…", "~");
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ') {
@@ -89,7 +197,7 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
         let copied = word.iter().filter(|c| **c == ':').count() == 31;
         while word.len() > room && !copied {
             let rest = word.split_off(room - 1);
-            let full: String = word.into_iter().chain(['…']).collect();
+            let full: String = word.into_iter().chain(mark.chars()).collect();
             if let Some(line) = lines.last_mut() {
                 line.push_str(&full);
             }
@@ -167,12 +275,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_is_cut_by_columns_and_marked() {
+        assert_eq!(cut("abcdef", 6, Signs::Unicode), "abcdef");
+        assert_eq!(cut("abcdef", 5, Signs::Unicode), "abcd…");
+        assert_eq!(cut("abcdef", 5, Signs::Ascii), "abcd~");
+        assert_eq!(cut("ab cdef", 4, Signs::Unicode), "ab…");
+        assert_eq!(cut("abcdef", 0, Signs::Unicode), "");
+        // Two columns each, and an accent that takes none.
+        assert_eq!(cut("城堡城堡", 5, Signs::Unicode), "城堡…");
+        assert_eq!(columns("cafe\u{301}"), 4);
+        assert_eq!(pad("城", 4, Signs::Unicode), "城  ");
+    }
+
+    #[test]
     fn colour_changes_no_word() {
-        let style = Style { width: 40, palette: Palette::Ansi };
+        let style = Style { width: 40, palette: Palette::Ansi, ..Style::default() };
         let painted =
             style.hang("x ", "some words that are longer than one line is", Some(Tone::Bad));
         let bare = painted.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "");
-        let plain = Style { width: 40, palette: Palette::None };
+        let plain = Style { width: 40, ..Style::default() };
         assert_eq!(bare, plain.hang("x ", "some words that are longer than one line is", None));
         assert_ne!(bare, painted);
     }

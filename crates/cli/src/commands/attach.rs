@@ -1,17 +1,22 @@
 //! `castle attach`: the run that is going on, or the last one, from its first event to its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use castle_journal::{EventReader, Holder, Peek, Presence, Runs, StateRoot, number};
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::{RunId, StepDecl};
+use castle_view::Progress;
+use castle_view::history::expected;
+use castle_wire::{Clock, SystemClock};
 
 use crate::args::Everywhere;
 use crate::castle::{self, Castle, Place};
 use crate::commands::rebirth;
 use crate::exit::{Exit, Problem};
-use crate::face::Face;
+use crate::face::{Backdrop, Face};
+use crate::kept;
 use crate::output;
 use crate::project::Which;
 use crate::real;
@@ -103,19 +108,50 @@ impl Watch<'_> {
                 return Ok(());
             }
             self.report();
-            let face = Face::new(self.json, self.settings, &self.decls);
+            let mut face = Face::new(self.json, self.settings, &self.decls);
+            if holder.is_some() {
+                self.go_live(&mut face, &last)?;
+            }
             self.shown = Some(Shown { run: last, reader, face });
         }
     }
 
     fn is_over(&self, run: &RunId) -> Result<bool, Problem> {
+        Ok(self.heard(run)?.is_none_or(|progress| progress.outcome.is_some()))
+    }
+
+    /// What a run has told so far.
+    fn heard(&self, run: &RunId) -> Result<Option<Progress>, Problem> {
         let problem = |e| state_problem(&e);
-        let Some(mut reader) = self.runs.events(run).map_err(problem)? else { return Ok(true) };
-        let mut progress = castle_view::Progress::new(&self.decls);
+        let Some(mut reader) = self.runs.events(run).map_err(problem)? else { return Ok(None) };
+        let mut progress = Progress::new(&self.decls);
         for event in reader.more().map_err(problem)? {
             progress.apply(&event);
         }
-        Ok(progress.outcome.is_some())
+        Ok(Some(progress))
+    }
+
+    /// Shows a run that is going on on a live screen. A rehearsal's time is seen only by what happens in it.
+    fn go_live(&self, face: &mut Face, run: &RunId) -> Result<(), Problem> {
+        let Some(progress) = self.heard(run)? else { return Ok(()) };
+        let direction = progress.direction.unwrap_or(Direction::Up);
+        let name = &self.castle.spec.name;
+        let this = kept::past(name, direction, &self.decls, &progress, Exit::Done);
+        let history = rebirth::history_of(self.castle);
+        let expected = this.map(|this| expected(&this, &history.runs)).unwrap_or_default();
+        let clock: Option<Arc<dyn Clock>> = match self.castle.place {
+            Place::Real => Some(Arc::new(SystemClock)),
+            Place::Rehearsal => None,
+        };
+        let decls = self.ordered().into_iter().cloned().collect();
+        face.go_live(decls, expected, Backdrop { turn: None, clock });
+        Ok(())
+    }
+
+    /// The steps, each after what it needs.
+    fn ordered(&self) -> Vec<&StepDecl> {
+        let order = castle_plan::order(&self.decls).unwrap_or_default();
+        order.iter().filter_map(|at| self.decls.get(*at)).collect()
     }
 
     /// Says who is waited for while nothing of his run is to be seen, and if he does not move.
@@ -142,12 +178,14 @@ impl Watch<'_> {
     }
 
     /// The closing report of the run that was shown.
-    fn report(&self) {
+    fn report(&mut self) {
+        if let Some(shown) = &mut self.shown {
+            shown.face.calm();
+        }
         let Some(shown) = &self.shown else { return };
         let progress = shown.face.progress();
         let way = progress.direction.unwrap_or(Direction::Up);
-        let order = castle_plan::order(&self.decls).unwrap_or_default();
-        let decls: Vec<&StepDecl> = order.iter().filter_map(|at| self.decls.get(*at)).collect();
+        let decls = self.ordered();
         if progress.outcome.is_some() {
             shown.face.close(&decls, &format!("{} {}", self.castle.command, word(way)));
         }
@@ -161,7 +199,7 @@ impl Watch<'_> {
     }
 
     /// Nobody is at work any more: tells how it ended.
-    fn close(&self) -> Exit {
+    fn close(&mut self) -> Exit {
         self.report();
         let Some(shown) = &self.shown else { return nothing(self.castle) };
         let progress = shown.face.progress();
@@ -201,7 +239,10 @@ impl Watch<'_> {
     }
 
     /// Somebody has seen enough.
-    fn leave(&self) -> Exit {
+    fn leave(&mut self) -> Exit {
+        if let Some(shown) = &mut self.shown {
+            shown.face.calm();
+        }
         let command = &self.castle.command;
         let holder = StateRoot::holder(&self.castle.state).ok().flatten();
         output::talk(&match holder {

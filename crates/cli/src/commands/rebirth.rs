@@ -4,6 +4,7 @@ use castle_journal::{History, Journals, Rebirth, RebirthEnd, RebirthRecord, Runs
 use castle_model::plan::Direction;
 use castle_model::{PastRun, RunId};
 use castle_view::history::{Reborn, cycles};
+use castle_view::screen::Turn;
 
 use crate::castle::{Castle, layers};
 use crate::commands::run::Act;
@@ -208,6 +209,14 @@ fn heading(rebirth: &Rebirth, direction: Direction) -> String {
         1 => format!("rebirth: {way}"),
         cycles => format!("rebirth: cycle {cycle} of {cycles}, {way}"),
     }
+}
+
+/// Where a run of a rebirth of several cycles stands among them, for the live screen.
+pub(crate) fn turn(rebirth: &Rebirth, direction: Direction) -> Option<Turn> {
+    let of = usize::try_from(rebirth.cycles).ok().filter(|cycles| *cycles > 1)?;
+    let whole = rebirth.seen.iter().filter(|cycle| cycle.up.is_some()).count();
+    let done = 2 * whole + usize::from(direction == Direction::Up);
+    Some(Turn { what: heading(rebirth, direction), done, of: 2 * of })
 }
 
 /// Records how a half ended; an exit code where the rebirth does not go on by itself.

@@ -41,7 +41,7 @@ fn one_damaged_journal_is_set_aside_and_its_layer_alone_is_read_back() {
             "{}",
             plan.err
         );
-        assert!(!plan.out.contains("  create "), "{layer}: {}", plan.out);
+        assert!(!plan.out.contains("+ create "), "{layer}: {}", plan.out);
         let before = journals(&castle);
         let up = castle.run(&["up"]).ends(0);
         assert!(up.err.contains(&format!("{file}, entry")), "{}", up.err);

@@ -50,6 +50,30 @@ fn a_time_is_slow_only_beyond_a_tenth_and_beyond_the_usual_noise() {
 }
 
 #[test]
+fn what_is_expected_are_the_medians_of_the_last_runs_that_did_the_same() {
+    let image = || castle_model::StepId::new("platform", "image");
+    let timed = |number, platform, took: u64| {
+        let mut run = run(number, Direction::Up, platform, 10_000);
+        run.steps.insert(image(), took);
+        run
+    };
+    let this = run(99, Direction::Up, 0, 0);
+    assert_eq!(expected(&this, &[]), Expected::default());
+    let mut failed = timed(4, 900_000, 900_000);
+    failed.outcome = RunOutcome::Failed;
+    let mut other = timed(5, 900_000, 900_000);
+    other.work.clear();
+    let down = run(6, Direction::Down, 900_000, 0);
+    let mut runs: Vec<PastRun> = (0..30).map(|n| timed(100 + n, 1_000_000, 1)).collect();
+    let last = (0..COMPARED as u64).map(|n| timed(200 + n, 80_000 + n, 11_000 + 2 * n));
+    runs.extend(last.chain([failed, other, down]));
+    let found = expected(&this, &runs);
+    assert_eq!((found.runs, found.whole), (COMPARED, Some(90_009)));
+    assert_eq!(found.layers[&"platform".parse().unwrap()], 80_009);
+    assert_eq!(found.steps[&image()], 11_019);
+}
+
+#[test]
 fn a_history_is_a_table_of_runs_and_of_layers() {
     let mut runs: Vec<PastRun> =
         (1..=4).map(|n| run(2 * n - 1, Direction::Up, 80_000 + n * 500, 12_600)).collect();

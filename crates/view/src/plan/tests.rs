@@ -28,8 +28,8 @@ fn a_set_that_loses_something_says_so_and_is_not_made_anew() {
     plan c0ffee12 for castle blue: up, 1 step
 
     networking
-      prune    metallb  MetalLB: 1 no longer wanted and to be removed (ConfigMap
-                        metallb-system/excludel2)
+    ~ prune    metallb  MetalLB: 1 no longer wanted and to be removed (ConfigMap
+                        metallb-system/excludel2) [removes what it no longer has]
 
     1 to prune
 
@@ -59,14 +59,14 @@ fn a_plan_with_every_kind_of_verb() {
       leave    read      secrets of blue in Infisical: 7 of 7 keys
 
     platform
-      create   image     Talos 1.13.9 image on pve:local: it is absent
-      replace  vm/cp-01  VM cp-01 (421) on pve: its disk is of another incarnation,
-                         which only a new disk can mend
-      adopt    vm/w-01   VM w-01 (431) on pve: VM 431 carries our mark
-      update   vip       API server at 192.168.1.210: the VIP is on no node
+    + create   image     Talos 1.13.9 image on pve:local: it is absent
+    ± replace  vm/cp-01  VM cp-01 (421) on pve: its disk is of another incarnation,
+                         which only a new disk can mend [destroys what is on it]
+    * adopt    vm/w-01   VM w-01 (431) on pve: VM 431 carries our mark
+    ~ update   vip       API server at 192.168.1.210: the VIP is on no node
 
     gitops
-      create ? flux      Flux and its controllers: unknown until the API server
+    + create ? flux      Flux and its controllers: unknown until the API server
                          answers
 
     2 to create, 1 to adopt, 1 to update, 1 to replace, 1 to leave alone
@@ -95,8 +95,8 @@ fn what_only_proves_is_not_created_and_what_is_given_back_not_removed() {
     plan c0ffee12 for castle blue: down, 2 steps
 
     platform
-      prove    boot     cp-01 answers: so
-      reset    machine  machine cp-01: so
+    . prove    boot     cp-01 answers: so
+    - reset    machine  machine cp-01: so [wipes what this castle put on it]
 
     1 to prove, 1 to reset
 
@@ -126,11 +126,11 @@ fn what_is_changed_of_a_release_stands_below_its_step() {
     plan c0ffee12 for castle blue: up, 2 steps
 
     storage
-      create   longhorn  Longhorn: so
+    + create   longhorn  Longhorn: so
                  - 2 copies of each volume
                  - volumes live in /var/mnt/longhorn, and this sentence is a long
                    one
-      observe  watched   Longhorn: so
+    . observe  watched   Longhorn: so
 
     1 to create, 1 to observe
     ");

@@ -1,0 +1,244 @@
+//! The live screen of a run on a terminal: a thread of its own paints what the run tells, so that nobody waits for it.
+//!
+//! ```text
+//!   the run ──events──▶ inbox ──▶ painter's thread: folds, lays out (view::screen), one write a frame ──▶ terminal
+//!   output::say ─text─▶
+//! ```
+//!
+//! What is said while the screen is up scrolls above it. The thread asks the run's clock for the time, and never moves
+//! it: a rehearsal's trace is the same with and without a screen. A terminal that has gone is let go.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use castle_model::{Event, StepDecl};
+use castle_view::history::Expected;
+use castle_view::screen::{Scene, Turn, lines};
+use castle_view::{Progress, Style, plain};
+use castle_wire::Clock;
+use tokio::runtime::Handle;
+
+use crate::output;
+
+mod painter;
+mod terminal;
+
+use self::painter::Painter;
+use self::terminal::Terminal;
+
+/// What is over sooner gets no screen: it would only flash.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// At most one frame in this time.
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// Without news, a frame comes after this time: clocks tick. A rehearsal's run faster.
+const TICK: Duration = Duration::from_millis(250);
+const TICK_REHEARSED: Duration = Duration::from_millis(100);
+
+/// What a screen shows, besides what it will hear.
+pub(crate) struct Show {
+    /// What was heard before.
+    pub(crate) progress: Progress,
+    /// The steps, as in a plan.
+    pub(crate) decls: Vec<StepDecl>,
+    pub(crate) expected: Expected,
+    pub(crate) turn: Option<Turn>,
+    /// Tells the time of the run; without one, its last event does.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) style: Style,
+}
+
+/// A screen that is up; it goes when it is dropped, and leaves the terminal as it was.
+pub(crate) struct Stage {
+    inbox: Arc<Inbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is to be shown next.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    items: Vec<Item>,
+    phase: Phase,
+    /// Whether the terminal was given back, for as long as it is not the screen's.
+    away: bool,
+}
+
+enum Item {
+    Event(Box<Event>),
+    Text(String),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Showing,
+    /// The process is about to be stopped.
+    Suspended,
+    Closing,
+}
+
+impl Stage {
+    /// Puts the screen up. Must be called within a runtime, whose time the clock may be of.
+    pub(crate) fn open(show: Show) -> Option<Self> {
+        terminal::mind_panics();
+        let inbox = Arc::new(Inbox::default());
+        let (theirs, runtime) = (inbox.clone(), Handle::current());
+        let paint = move || {
+            let _time = runtime.enter();
+            Loop { show, painter: Painter::default(), terminal: Terminal::default() }.run(&theirs);
+        };
+        let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(paint).ok()?;
+        output::stage(Some(inbox.clone()));
+        Some(Self { inbox, thread: Some(thread) })
+    }
+
+    /// Shows one event.
+    pub(crate) fn hear(&self, event: &Event) {
+        self.inbox.push(Item::Event(Box::new(event.clone())));
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        output::stage(None);
+        self.inbox.enter(Phase::Closing);
+        if let Some(thread) = self.thread.take() {
+            // Its panic was told, and the terminal given back, where it happened.
+            thread.join().ok();
+        }
+    }
+}
+
+impl Inbox {
+    /// Shows a text above the screen.
+    pub(crate) fn say(&self, text: &str) {
+        self.push(Item::Text(text.to_owned()));
+    }
+
+    /// Gives the terminal back until [`Inbox::resume`], since the process will be stopped.
+    pub(crate) fn suspend(&self) {
+        self.enter(Phase::Suspended);
+        let state = self.lock();
+        let waits = |state: &mut State| !state.away && state.phase == Phase::Suspended;
+        // A terminal that takes nothing must not keep the process from being stopped.
+        drop(self.changed.wait_timeout_while(state, TICK, waits));
+    }
+
+    /// Takes the terminal again.
+    pub(crate) fn resume(&self) {
+        self.enter(Phase::Showing);
+    }
+
+    fn enter(&self, phase: Phase) {
+        let mut state = self.lock();
+        state.phase = phase;
+        state.away = false;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn push(&self, item: Item) {
+        let mut state = self.lock();
+        state.items.push(item);
+        let first = state.items.len() == 1;
+        drop(state);
+        if first {
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rests, unless the phase is another one.
+    fn rest(&self, time: Duration) {
+        let showing = |state: &mut State| state.phase == Phase::Showing;
+        drop(self.changed.wait_timeout_while(self.lock(), time, showing));
+    }
+
+    /// What is new, after at most this time.
+    fn take(&self, tick: Duration) -> (Vec<Item>, Phase) {
+        let nothing = |state: &mut State| state.items.is_empty() && state.phase == Phase::Showing;
+        let waited = self.changed.wait_timeout_while(self.lock(), tick, nothing);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut state.items), state.phase)
+    }
+
+    /// Says that the terminal was given back, and waits until it is wanted again.
+    fn stand_aside(&self) {
+        let mut state = self.lock();
+        state.away = true;
+        self.changed.notify_all();
+        let suspended = |state: &mut State| state.phase == Phase::Suspended;
+        drop(self.changed.wait_while(state, suspended));
+    }
+}
+
+/// What the thread works with.
+struct Loop {
+    show: Show,
+    painter: Painter,
+    terminal: Terminal,
+}
+
+impl Loop {
+    fn run(mut self, inbox: &Inbox) {
+        let rehearsed = self.show.progress.rehearsal;
+        let tick = if rehearsed { TICK_REHEARSED } else { TICK };
+        inbox.rest(FIRST);
+        loop {
+            let (items, phase) = inbox.take(tick);
+            let (columns, rows) = self.terminal.size();
+            let style = Style { width: columns, ..self.show.style };
+            let log: Vec<String> =
+                items.into_iter().filter_map(|item| self.told(item, style)).collect();
+            match phase {
+                Phase::Showing if self.terminal.is_ours() => {
+                    // The last column stays free: some terminals break a line that fills it.
+                    let style = Style { width: columns.saturating_sub(1), ..style };
+                    let picture = self.picture(style, rows.saturating_sub(1));
+                    let frame = self.painter.frame(&log, &picture, (columns, rows));
+                    self.terminal.show(frame);
+                    inbox.rest(BETWEEN);
+                }
+                _ => {
+                    let last = self.painter.leave(&log);
+                    self.terminal.give_back(last);
+                    match phase {
+                        Phase::Closing => return,
+                        Phase::Suspended => inbox.stand_aside(),
+                        Phase::Showing => inbox.rest(TICK),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is said above the screen.
+    fn told(&mut self, item: Item, style: Style) -> Option<String> {
+        match item {
+            Item::Text(text) => Some(output::fold(&text, style.width)),
+            Item::Event(event) => {
+                self.show.progress.apply(&event);
+                plain::news(&event, &self.show.progress, style)
+            }
+        }
+    }
+
+    fn picture(&self, style: Style, height: usize) -> Vec<String> {
+        let Show { progress, decls, expected, turn, clock, .. } = &self.show;
+        // A clock that went back shows no run that has not begun.
+        let now = clock.as_ref().map_or(progress.now, |clock| clock.now());
+        let scene = Scene { progress, decls, expected, turn: turn.as_ref(), now };
+        lines(scene, style, height).iter().map(|line| style.line(line)).collect()
+    }
+}
