@@ -5,6 +5,7 @@ use castle_model::plan::Direction;
 use castle_model::{PastRun, RunId};
 use castle_view::history::{Reborn, cycles};
 
+use crate::answer;
 use crate::castle::{Castle, layers};
 use crate::commands::run::Act;
 use crate::exit::{Exit, Problem};
@@ -279,7 +280,7 @@ pub(crate) fn show(
 ) -> Exit {
     let end = rebirth.ended.as_ref().map(|(_, end)| end);
     if json {
-        output::data(&serde_json::json!({ "rebirth": rebirth }).to_string());
+        output::data(&answer::line("rebirth", &serde_json::json!({ "rebirth": rebirth })));
         return exit_of(end);
     }
     let style = style(settings);
