@@ -141,8 +141,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or write one for every command
+    Man {
+        /// Write castle.1, castle-up.1 and so on into this folder, such as /usr/local/share/man/man1
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
     /// Print the reference of the command line as Markdown
     #[command(hide = true)]
     Reference,

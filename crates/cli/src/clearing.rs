@@ -14,6 +14,7 @@ use castle_model::plan::Direction;
 use castle_model::{Audit, Event, EventKind, Plan, RunId, StepDecl, StepId};
 use castle_wire::World;
 
+use crate::answer;
 use crate::castle::Castle;
 use crate::exit::{Exit, Problem};
 use crate::face::{Face, style};
@@ -167,7 +168,7 @@ fn remover(kind: Kind) -> StepId {
 /// Shows an audit as a page or as a line of JSON.
 pub(crate) fn show(found: &Audit, json: bool, settings: &Settings) {
     output::data(&if json {
-        serde_json::to_string(found).unwrap_or_default()
+        answer::line("audit", found)
     } else {
         castle_view::audit::text(found, style(settings))
     });

@@ -79,7 +79,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
                 .hint("`castle rehearse up`, or see `castle rehearse --help`")),
         },
         Command::Completions { shell } => Ok(shell::completions(*shell)),
-        Command::Man => shell::man(),
+        Command::Man { out } => shell::man(out.as_deref(), settings),
         Command::Reference => Ok(shell::reference()),
         Command::Detached => Err(Problem::usage("castle starts this itself")),
     }
@@ -98,8 +98,10 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
         (Command::Machineconfig(_), _) | (_, Some(Act::Machineconfig(_))) => {
             "a machine config is YAML"
         }
+        (Command::Completions { .. }, _) => "a completion script is for a shell",
+        (Command::Man { .. }, _) => "a manual page is for people",
         (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
-        (_, Some(Act::Scenario(_))) => "a story is for people",
+        (_, Some(Act::Scenario(args))) if !args.list => "a story is for people",
         _ => return Ok(()),
     };
     if !everywhere.json {
@@ -147,7 +149,7 @@ fn rehearse(
         RehearseAct::Secrets(args) => secrets::ask(which, place, &args.act, everywhere, settings),
         RehearseAct::Serve(args) => serve::run(which, args, everywhere, settings),
         RehearseAct::Inventory => inventory::run(which, everywhere, settings),
-        RehearseAct::Scenario(args) => scenario::run(args, settings),
+        RehearseAct::Scenario(args) => scenario::run(args, everywhere.json, settings),
         RehearseAct::Poke(args) => poke::run(which, args, everywhere, settings),
         RehearseAct::Repeat(args) => repeat::run(which, args, everywhere, settings),
         RehearseAct::Reset { yes } => rehearse::reset(which, *yes, everywhere, settings),

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use castle_model::{RunId, StepId};
 use serde::{Deserialize, Serialize};
 
+use crate::answer;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::session::Consent;
@@ -115,9 +116,8 @@ pub(crate) fn start(
         Some(Answer::Begun(run)) => {
             let pid = child.id();
             if json {
-                output::data(
-                    &serde_json::json!({ "detached": { "pid": pid, "run": run } }).to_string(),
-                );
+                let begun = serde_json::json!({ "detached": { "pid": pid, "run": run } });
+                output::data(&answer::line("detached", &begun));
             } else {
                 output::say(&format!(
                     "detached: process {pid} goes on with it (run {run}), whatever becomes of this terminal"

@@ -26,8 +26,50 @@ pub(crate) enum Exit {
 impl Exit {
     /// The end that a code means; one that castle does not use is a failure.
     pub(crate) fn of_code(code: u8) -> Self {
-        let known = [Self::Done, Self::Usage, Self::Refused, Self::Leftovers, Self::Interrupted];
-        known.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+        let known = Self::ALL.iter().find(|(exit, ..)| *exit as u8 == code);
+        known.map_or(Self::Failed, |(exit, ..)| *exit)
+    }
+}
+
+impl Exit {
+    /// Every end, with the word for it, what it means in short, and what it means for whoever needs to know all.
+    pub(crate) const ALL: [(Self, &str, &str, &str); 6] = [
+        (Self::Done, "done", "done", "done: everything that was asked for is true"),
+        (
+            Self::Failed,
+            "failed",
+            "a step failed; the report says which, why, and the command to go on",
+            "a step failed; the report names it, why, and the command to go on (`judge`: an object is not ready)",
+        ),
+        (
+            Self::Usage,
+            "usage",
+            "usage, or the castle file",
+            "the command line, the castle file or the input is wrong; nothing was done",
+        ),
+        (
+            Self::Refused,
+            "refused",
+            "refused for safety, or another process holds the state",
+            "refused for safety, or another process holds the state; nothing was done",
+        ),
+        (
+            Self::Leftovers,
+            "leftovers",
+            "something of ours is left over",
+            "`down` or `audit` is over and something of the castle is left; it is listed",
+        ),
+        (
+            Self::Interrupted,
+            "interrupted",
+            "interrupted; nothing is lost",
+            "interrupted; nothing is lost, the same command goes on",
+        ),
+    ];
+
+    /// The word for it, as programs read it.
+    pub(crate) fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(exit, ..)| *exit == self).map_or("failed", |(_, word, ..)| word)
     }
 }
 
@@ -102,5 +144,30 @@ impl fmt::Display for Problem {
             write!(f, "\n  hint: {hint}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_the_same_table() {
+        let readme = include_str!("../../../README.md");
+        for (exit, _, short, _) in Exit::ALL {
+            let row = format!("| {} | {short} |", exit as u8);
+            assert!(readme.contains(&row), "the README has no line `{row}`");
+        }
+        let table = readme.split("## Exit codes").nth(1).and_then(|rest| rest.split("## ").next());
+        let rows = table.unwrap_or_default().lines().filter(|line| line.starts_with("| "));
+        assert_eq!(rows.count(), Exit::ALL.len() + 1);
+    }
+
+    #[test]
+    fn every_code_means_one_end() {
+        for (exit, ..) in Exit::ALL {
+            assert_eq!(Exit::of_code(exit as u8), exit);
+        }
+        assert_eq!(Exit::of_code(99), Exit::Failed);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use castle_model::Spec;
+use castle_model::event::SCHEMA;
 use castle_rehearsal::fault::{Names, Rule, Sort, Strike, draw, read};
 use castle_rehearsal::host::Host;
 use rustix::process::{Signal, getpid, kill_process};
@@ -91,7 +92,7 @@ pub(crate) fn remains(host: &Host, json: bool, command: &str) {
     let mends = host.unmended();
     if json {
         for what in wrong {
-            let line = serde_json::json!({"event": "still-broken", "what": what});
+            let line = serde_json::json!({"v": SCHEMA, "event": "still-broken", "what": what});
             output::data(&line.to_string());
         }
         return;
@@ -118,7 +119,8 @@ pub(crate) fn close(host: &Host, json: bool) {
     }
     for rule in host.unstruck() {
         if json {
-            let line = serde_json::json!({"event": "fault-never-struck", "rule": rule});
+            let line =
+                serde_json::json!({"v": SCHEMA, "event": "fault-never-struck", "rule": rule});
             output::data(&line.to_string());
         } else {
             output::say(&format!("fault: never struck: {rule}"));
@@ -130,7 +132,7 @@ pub(crate) fn close(host: &Host, json: bool) {
 fn line(strike: &Strike) -> String {
     let event = if strike.sort == Sort::Poke { "poke" } else { "fault" };
     serde_json::json!({
-        "event": event, "run_ms": strike.at, "rule": strike.rule, "what": strike.what,
+        "v": SCHEMA, "event": event, "run_ms": strike.at, "rule": strike.rule, "what": strike.what,
     })
     .to_string()
 }

@@ -1,6 +1,7 @@
 //! The program `castle`: arguments and settings in, one command, an exit code out.
 
 mod age;
+mod answer;
 mod args;
 mod castle;
 mod clearing;
@@ -45,6 +46,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version go to standard output and are no mistake; clap knows which is which.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            if exit == Exit::Usage && std::env::args_os().any(|word| word == "--json") {
+                output::data(&answer::error(&misread(&error)));
+            }
             error.print().ok();
             return exit.into();
         }
@@ -59,10 +63,28 @@ fn main() -> ExitCode {
         }
         Ok(exit) => exit.into(),
         Err(problem) => {
+            if cli.everywhere.json {
+                output::data(&answer::error(&problem));
+            }
             output::say(&problem.to_string());
             problem.exit.into()
         }
     }
+}
+
+/// A command line that can not be read, in the words of whoever tried.
+fn misread(error: &clap::Error) -> Problem {
+    let text = error.render().to_string();
+    let mut said = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = said.next().unwrap_or_default();
+    let mut problem = Problem::usage(first.strip_prefix("error: ").unwrap_or(first));
+    for line in said.take_while(|line| !line.starts_with("Usage:")) {
+        match line.strip_prefix("tip: ") {
+            Some(tip) => problem.hint = Some(tip.to_owned()),
+            None => problem.causes.push(line.to_owned()),
+        }
+    }
+    problem
 }
 
 /// The process that goes on without a terminal: told what to do by the one that has it.

@@ -12,6 +12,7 @@ use castle_kubernetes::manifest::parse_all;
 use castle_model::Spec;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
+use crate::answer;
 use crate::castle::Place;
 use crate::exit::Problem;
 use crate::output;
@@ -104,7 +105,7 @@ pub(crate) fn spec(
         return Ok(spec);
     }
     if json {
-        output::data(&castle_config::to_json_lines(&read.findings));
+        tell(&read.findings);
     } else {
         output::talk(&castle_config::render(
             &read.findings,
@@ -117,6 +118,13 @@ pub(crate) fn spec(
         "the castle file {} is not right yet; nothing was done",
         sources.file
     )))
+}
+
+/// Tells a program what was found in a castle file.
+pub(crate) fn tell(findings: &[castle_config::Finding]) {
+    for finding in findings {
+        output::data(&answer::line("finding", finding));
+    }
 }
 
 /// Judges the castle file, and then the manifests of its own layers: nothing is built for a layer that can not be applied.

@@ -38,6 +38,8 @@ mod judge;
 mod lock;
 #[path = "castle/loopback.rs"]
 mod loopback;
+#[path = "castle/machine.rs"]
+mod machine;
 #[path = "castle/output.rs"]
 mod output;
 #[path = "castle/poke.rs"]

@@ -8,6 +8,7 @@ use crate::name::CastleName;
 
 /// What a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A VM or a container, or a machine that stands already.
@@ -39,6 +40,7 @@ impl fmt::Display for Kind {
 
 /// How a thing stands to the castle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// The castle's, and it should not be there.
@@ -75,6 +77,7 @@ impl fmt::Display for Standing {
 
 /// One thing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Item {
     /// How it stands to the castle.
     pub standing: Standing,
@@ -124,6 +127,7 @@ impl Item {
 
 /// Everything that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
     /// Whose.
     pub castle: CastleName,

@@ -15,6 +15,7 @@ pub const SCHEMA: u32 = 1;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The schema's version.
     pub v: u32,
@@ -31,6 +32,7 @@ pub struct Event {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RunOutcome {
     /// Every step is done.
@@ -43,6 +45,7 @@ pub enum RunOutcome {
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum EventKind {
     /// A run begins.

@@ -10,6 +10,7 @@ use crate::planted::{Bug, planted};
 
 /// The kinds of failure. Only [`Class::Transient`] is ever tried again within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// The other side is not up yet, is busy, or the connection broke; the same call may succeed later.
@@ -51,6 +52,7 @@ impl fmt::Display for Class {
 ///
 /// It goes into journals and events, so nothing in it may ever hold a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Decides whether the same thing may be tried again.
     pub class: Class,
@@ -74,6 +76,7 @@ pub struct Failure {
 
 /// One of several things that are wrong at once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Where: "storage local-lvm on pve".
     pub place: String,

@@ -14,6 +14,7 @@ pub const HISTORY: u32 = 1;
 
 /// One run that is over. Every length comes from a clock that never jumps; only `started` is a time of day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PastRun {
     /// The version of the line.
     pub v: u32,

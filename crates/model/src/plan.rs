@@ -10,6 +10,7 @@ use crate::step::{StepDecl, Wording};
 
 /// What the run will do with the object of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
     /// Make it.
@@ -76,6 +77,7 @@ impl fmt::Display for Verb {
 
 /// Which way a run goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Towards the castle file.
@@ -86,6 +88,7 @@ pub enum Direction {
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedStep {
     /// The step as declared. In a plan that goes down, `needs` are turned round.
     #[serde(flatten)]
@@ -108,6 +111,7 @@ impl PlannedStep {
 
 /// One thing that is not as castle left it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drift {
     /// The step that looks after it.
     pub step: StepId,
@@ -121,6 +125,7 @@ pub struct Drift {
 
 /// Everything a run will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Whose plan.
     pub castle: CastleName,

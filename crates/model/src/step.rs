@@ -8,6 +8,7 @@ use crate::name::{LayerName, StepId};
 
 /// A limit on how many steps may use one scarce thing at a time, such as imports into a storage.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lane {
     /// Names the scarce thing.
     pub name: String,
@@ -17,6 +18,7 @@ pub struct Lane {
 
 /// How a step is undone, decided when it is declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "undo", rename_all = "kebab-case")]
 pub enum UndoKind {
     /// It made something that must be removed by its own `undo`.
@@ -35,6 +37,7 @@ pub enum UndoKind {
 
 /// How a person calls what is done with a step, where the plan's own verb would say too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Wording {
     /// It makes nothing: it is not created, but proven.
@@ -49,6 +52,7 @@ pub enum Wording {
 
 /// A declared step: static, a function of the spec alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepDecl {
     /// Its name.
     pub id: StepId,
@@ -186,6 +190,7 @@ impl StepDecl {
 
 /// What an act did to its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// Made.

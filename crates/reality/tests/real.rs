@@ -44,6 +44,8 @@ mod proxmoxer;
 mod releases;
 #[path = "real/rounds.rs"]
 mod rounds;
+#[path = "real/schema.rs"]
+mod schema;
 #[path = "real/smart.rs"]
 mod smart;
 #[path = "real/sops.rs"]

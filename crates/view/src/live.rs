@@ -10,6 +10,7 @@ use crate::style::{Style, Tone, clean};
 
 /// One step that is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Busy {
     /// Which.
     pub step: StepId,
@@ -25,6 +26,7 @@ pub struct Busy {
 
 /// A run that is going on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Live {
     /// Which.
     pub run: RunId,

@@ -72,10 +72,10 @@ pub fn drift(found: &[Drift], style: Style) -> String {
 ///
 /// # Errors
 /// Never for a plan that was made by castle; the signature is that of the serialiser.
-pub fn json(plan: &Plan, drift: &[Drift]) -> Result<String, serde_json::Error> {
+pub fn json(plan: &Plan, drift: &[Drift]) -> Result<serde_json::Value, serde_json::Error> {
     let mut value = serde_json::to_value(plan)?;
     value["drift"] = serde_json::to_value(drift)?;
-    serde_json::to_string(&value)
+    Ok(value)
 }
 
 /// The layers in the order of their first step; on the way up those built in come first, in the order of the house: a look

@@ -12,6 +12,7 @@ const EMPTY: &str = "it is empty";
 
 /// Every key of a castle.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Keys {
     /// Whose.
     pub castle: CastleName,
@@ -29,6 +30,7 @@ pub struct Keys {
 
 /// One key.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Key {
     /// Its name.
     pub key: String,
@@ -43,6 +45,7 @@ pub struct Key {
 
 /// Where a key would come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum KeyState {
     /// From the first source that has it.
@@ -70,6 +73,7 @@ pub enum KeyState {
 
 /// What is kept of a castle.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Escrow {
     /// Whose.
     pub castle: CastleName,
@@ -85,6 +89,7 @@ pub struct Escrow {
 
 /// Whether a place can be written to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "can", rename_all = "kebab-case")]
 pub enum Writable {
     /// It can.
@@ -103,6 +108,7 @@ pub enum Writable {
 
 /// One entry that a castle makes.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Entry {
     /// Its key.
     pub key: String,
@@ -115,6 +121,7 @@ pub struct Entry {
 
 /// What is there under the key of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum EntryState {
     /// Nothing.
@@ -259,6 +266,7 @@ fn day(moment: Moment) -> String {
 
 /// What was found out about a SOPS file.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// Its path.
     pub file: String,
@@ -280,6 +288,7 @@ pub struct Verified {
 
 /// Whether a file is as it was sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Mac {
     /// It is.

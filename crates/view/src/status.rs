@@ -14,6 +14,7 @@ use crate::style::{Style, Tone, table};
 
 /// What the records say of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Known {
     /// It had said that it would act, and nobody has seen the end.
@@ -50,6 +51,7 @@ pub enum Known {
 
 /// The last run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastRun {
     /// Which way it went.
     pub direction: Direction,
@@ -61,6 +63,7 @@ pub struct LastRun {
 
 /// All that is known of a castle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Standing {
     /// Whose.
     pub castle: CastleName,

@@ -2,6 +2,7 @@
 
 use castle_config::Severity;
 
+use crate::answer;
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
@@ -17,7 +18,14 @@ pub(crate) fn run(
     let sources = project::load(which, settings)?;
     let read = project::read(&sources);
     if everywhere.json {
-        output::data(&castle_config::to_json_lines(&read.findings));
+        project::tell(&read.findings);
+        if let Some(spec) = &read.spec {
+            let right = serde_json::json!({
+                "file": sources.file, "castle": spec.name, "control_planes": spec.control_planes().count(),
+                "workers": spec.workers().count(), "talos": spec.talos, "kubernetes": spec.kubernetes,
+            });
+            output::data(&answer::line("check", &right));
+        }
     } else {
         let rendered =
             castle_config::render(&read.findings, &sources, settings.colour(), settings.width());

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use castle_rehearsal::fault::{Kind, Phase, Who, kinds};
 use serde_json::json;
 
+use crate::answer;
 use crate::exit::Exit;
 use crate::output;
 
@@ -22,11 +23,11 @@ pub(crate) fn list(as_json: bool) -> Exit {
 
 fn line(kind: &Kind) -> String {
     let who: Vec<&str> = kind.who.iter().map(|who| who.name()).collect();
-    json!({
+    let kind = json!({
         "name": kind.name, "who": who, "form": kind.form(), "about": kind.about,
         "example": kind.example, "poke": kind.is_change(),
-    })
-    .to_string()
+    });
+    answer::line("fault-kind", &kind)
 }
 
 /// All kinds on one page of 80 columns.

@@ -5,6 +5,7 @@ use castle_model::StepDecl;
 use castle_model::plan::Direction;
 use castle_view::graph::{self, Sketch, Times};
 
+use crate::answer;
 use crate::args::{Everywhere, Graph, GraphFormat, GraphTimes};
 use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
@@ -30,7 +31,7 @@ pub(crate) fn run(
         GraphFormat::Svg => graph::svg(&sketch()),
         GraphFormat::Dot => graph::dot(&sketch()),
         GraphFormat::Mermaid => graph::mermaid(&sketch()),
-        GraphFormat::Json => graph::json(&decls, &times).to_string(),
+        GraphFormat::Json => answer::line("graph", &graph::json(&decls, &times)),
     });
     Ok(Exit::Done)
 }

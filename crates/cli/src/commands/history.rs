@@ -3,6 +3,7 @@
 use castle_journal::Runs;
 use castle_view::history;
 
+use crate::answer;
 use crate::args::Everywhere;
 use crate::castle::{Castle, Place, layers};
 use crate::exit::{Exit, Problem};
@@ -31,7 +32,7 @@ pub(crate) fn run(
     }
     if everywhere.json {
         for run in &history.runs {
-            output::data(&serde_json::to_string(run).unwrap_or_default());
+            output::data(&answer::line("past-run", run));
         }
         return Ok(Exit::Done);
     }

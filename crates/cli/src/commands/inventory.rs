@@ -6,6 +6,7 @@ use castle_rehearsal::host::desk::{self, Ask, Told};
 use castle_rehearsal::inventory::{Inventory, Workload};
 use castle_rehearsal::proxmox::GuestSeen;
 
+use crate::answer;
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
@@ -32,7 +33,7 @@ pub(crate) fn run(
         (runtime()?.block_on(look)?, false)
     };
     output::data(&if everywhere.json {
-        serde_json::to_string(&inventory).unwrap_or_default()
+        answer::line("inventory", &inventory)
     } else {
         let state = if live { "a run or `serve` holds it" } else { "its time stands still" };
         let at = time(inventory.at);

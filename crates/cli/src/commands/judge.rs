@@ -9,6 +9,7 @@ use castle_kubernetes::{Object, manifest};
 use castle_model::Verdict;
 use serde_json::json;
 
+use crate::answer;
 use crate::args::JudgeArgs;
 use crate::exit::{Exit, Problem};
 use crate::output;
@@ -88,7 +89,7 @@ impl Judged {
         if let Some(hint) = &self.hint {
             line["hint"] = hint.as_str().into();
         }
-        line.to_string()
+        answer::line("verdict", &line)
     }
 }
 

@@ -11,6 +11,7 @@ use castle_model::{StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use castle_wire::World;
 
+use crate::answer;
 use crate::args::{Everywhere, Pace};
 use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
@@ -130,7 +131,7 @@ pub(crate) async fn show(
         then: "left so".to_owned(),
     }));
     output::data(&if json {
-        castle_view::plan::json(&plan, &drift).unwrap_or_default()
+        answer::line("plan", &castle_view::plan::json(&plan, &drift).unwrap_or_default())
     } else {
         let text = castle_view::plan::text(&plan, style(settings));
         text + &castle_view::plan::drift(&drift, style(settings))

@@ -6,6 +6,7 @@ use castle_rehearsal::fault::{Kind, Names, Rule, When, kinds};
 use castle_rehearsal::host::desk::{self, Ask, Poked, Told};
 use castle_rehearsal::trouble::Trouble;
 
+use crate::answer;
 use crate::args::{Everywhere, Poke};
 use crate::commands::inventory::time;
 use crate::exit::{Exit, Problem};
@@ -29,7 +30,7 @@ pub(crate) fn run(
         for kind in kinds().filter(|kind| kind.is_change()) {
             let line = serde_json::json!({"name": kind.name, "form": kind.form(), "about": kind.about,
                 "example": now(kind), "mend": kind.can_end()});
-            output::data(&line.to_string());
+            output::data(&answer::line("poke-kind", &line));
         }
         return Ok(Exit::Done);
     }
@@ -46,7 +47,7 @@ pub(crate) fn run(
     if everywhere.json {
         let told = serde_json::json!({"rule": rule.to_string(), "mended": args.mend, "what": what,
             "at": poked.at, "changed": poked.changed, "hosted": hosted});
-        output::data(&told.to_string());
+        output::data(&answer::line("poke", &told));
     }
     let command = &rehearsal.castle.command;
     let look = format!("`{} inventory`", rehearse(command));

@@ -6,6 +6,7 @@ use castle_model::{PastRun, RunId};
 use castle_view::history::{Reborn, cycles};
 use castle_view::screen::Turn;
 
+use crate::answer;
 use crate::castle::{Castle, layers};
 use crate::commands::run::Act;
 use crate::exit::{Exit, Problem};
@@ -288,7 +289,7 @@ pub(crate) fn show(
 ) -> Exit {
     let end = rebirth.ended.as_ref().map(|(_, end)| end);
     if json {
-        output::data(&serde_json::json!({ "rebirth": rebirth }).to_string());
+        output::data(&answer::line("rebirth", &serde_json::json!({ "rebirth": rebirth })));
         return exit_of(end);
     }
     let style = style(settings);

@@ -5,20 +5,8 @@ use std::fmt::Write;
 use clap::CommandFactory;
 
 use crate::args::Cli;
+use crate::exit::Exit;
 use crate::settings::VARIABLES;
-
-/// Exit codes and what they mean.
-const EXITS: &[(u8, &str)] = &[
-    (0, "done: everything that was asked for is true"),
-    (
-        1,
-        "a step failed; the report names it, why, and the command to go on (`judge`: an object is not ready)",
-    ),
-    (2, "the command line, the castle file or the input is wrong; nothing was done"),
-    (3, "refused for safety, or another process holds the state; nothing was done"),
-    (4, "`down` is over and something of the castle is left; it is listed"),
-    (130, "interrupted; nothing is lost, the same command goes on"),
-];
 
 /// The whole page.
 pub(crate) fn text() -> String {
@@ -29,8 +17,8 @@ pub(crate) fn text() -> String {
     command.build();
     section(&mut page, &mut command, "castle");
     page.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
-    for (code, meaning) in EXITS {
-        writeln!(page, "| {code} | {meaning} |").ok();
+    for (exit, _, _, meaning) in Exit::ALL {
+        writeln!(page, "| {} | {meaning} |", exit as u8).ok();
     }
     page.push_str("\n## Environment\n\n| variable | meaning |\n|---|---|\n");
     for variable in VARIABLES {

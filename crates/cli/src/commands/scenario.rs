@@ -20,7 +20,13 @@ use crate::rehearsal::runtime;
 use crate::settings::Settings;
 
 /// Plays a story, or lists them.
-pub(crate) fn run(args: &ScenarioArgs, settings: &Settings) -> Result<Exit, Problem> {
+pub(crate) fn run(args: &ScenarioArgs, json: bool, settings: &Settings) -> Result<Exit, Problem> {
+    if args.list && json {
+        for line in shelf::lines()? {
+            output::data(&line);
+        }
+        return Ok(Exit::Done);
+    }
     if args.list {
         output::data(&shelf::list()?);
         return Ok(Exit::Done);

@@ -1,21 +1,49 @@
 //! `castle completions`, `castle man` and the reference of the command line: all from the same definition.
 
-use clap::CommandFactory;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
 
 use crate::args::Cli;
 use crate::exit::{Exit, Problem};
 use crate::output;
+use crate::settings::Settings;
 
 /// Prints a completion script.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "castle", &mut script);
+    clap_complete::generate(shell, &mut visible(&Cli::command()), "castle", &mut script);
     output::data(&String::from_utf8_lossy(&script));
     Exit::Done
 }
 
-/// Prints the manual page.
-pub(crate) fn man() -> Result<Exit, Problem> {
+/// The same commands without those that only castle itself uses: a shell would offer them.
+fn visible(command: &Command) -> Command {
+    // Names must live as long as the program, which ends with the script.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let mut shown = Command::new(name).args(command.get_arguments().cloned());
+    if let Some(about) = command.get_about() {
+        shown = shown.about(about.clone());
+    }
+    if command.get_version().is_some() {
+        shown = shown.version(env!("CARGO_PKG_VERSION"));
+    }
+    let inner = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    shown.subcommands(inner.map(visible))
+}
+
+/// Prints the manual page, or writes one for every command into a folder.
+pub(crate) fn man(out: Option<&Path>, settings: &Settings) -> Result<Exit, Problem> {
+    if let Some(folder) = out {
+        let folder = settings.directory.join(folder);
+        let failed = |error: &std::io::Error| {
+            let what = format!("the manual pages could not be written to {}", folder.display());
+            Problem::new(Exit::Failed, what).because(error)
+        };
+        std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
+        clap_mangen::generate_to(Cli::command(), &folder).map_err(|error| failed(&error))?;
+        return Ok(Exit::Done);
+    }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command())
         .render(&mut page)

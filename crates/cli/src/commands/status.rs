@@ -6,6 +6,7 @@ use castle_view::Progress;
 use castle_view::live::{Live, live};
 use castle_view::status::{Known, LastRun, Standing, text};
 
+use crate::answer;
 use crate::args::Everywhere;
 use crate::castle::{self, Castle, Place};
 use crate::commands::rebirth::open_line;
@@ -30,6 +31,9 @@ pub(crate) fn run(
             "castle `{}` has no state yet; `{} up` raises it",
             castle.spec.name, castle.command
         ));
+        if everywhere.json {
+            output::data(&answer::line("status", &unknown(&castle)));
+        }
         return Ok(Exit::Done);
     };
     // The rehearsal's time stands still between its processes; the real one does not.
@@ -45,10 +49,26 @@ pub(crate) fn run(
 pub(crate) fn show(castle: &Castle, peek: &Peek, now: Moment, json: bool, settings: &Settings) {
     let standing = standing(castle, peek, now);
     output::data(&if json {
-        serde_json::to_string(&standing).unwrap_or_default()
+        answer::line("status", &standing)
     } else {
         text(&standing, &castle::declare(&castle.spec), now, style(settings))
     });
+}
+
+/// What is known of a castle that has no state: its name.
+fn unknown(castle: &Castle) -> Standing {
+    Standing {
+        castle: castle.spec.name.clone(),
+        rehearsal: castle.place == Place::Rehearsal,
+        incarnation: None,
+        last_run: None,
+        holder: None,
+        steps: std::collections::BTreeMap::new(),
+        damaged: std::collections::BTreeMap::new(),
+        damage: None,
+        now: None,
+        rebirth: None,
+    }
 }
 
 fn standing(castle: &Castle, peek: &Peek, now: Moment) -> Standing {

@@ -15,6 +15,7 @@ use castle_platforms::proxmox::image_id;
 use castle_platforms::proxmox::wipe::{Fate, Hit, add, list};
 use castle_view::audit::{self, Shown};
 
+use crate::answer;
 use crate::castle;
 use crate::clearing::{Clearing, agreed, exit_of, show};
 use crate::commands::rebirth;
@@ -82,7 +83,7 @@ fn show_list(session: &Session<'_>, hits: &[Hit], before: &Audit) {
     if session.json {
         let beside: Vec<&Item> = beside.collect();
         let list = serde_json::json!({ "castle": before.castle, "guests": hits, "beside": beside });
-        output::data(&list.to_string());
+        output::data(&answer::line("wipe", &list));
         return;
     }
     let shown: Vec<Shown> = hits.iter().map(shown).collect();

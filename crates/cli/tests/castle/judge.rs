@@ -38,7 +38,7 @@ fn objects_of_a_file_or_a_stream_are_judged() {
 
     let said = fed(&castle, &["judge", "-f", "-", "--json"], LATE.as_bytes()).ends(1);
     let last = said.out.lines().last().unwrap().to_owned();
-    insta::assert_snapshot!(last, @r#"{"apiVersion":"batch/v1","kind":"Job","namespace":null,"name":"j","verdict":"failed","reason":"Job j: BackoffLimitExceeded","hint":"look at the log of its pods"}"#);
+    insta::assert_snapshot!(last, @r#"{"v":1,"answer":"verdict","apiVersion":"batch/v1","kind":"Job","namespace":null,"name":"j","verdict":"failed","reason":"Job j: BackoffLimitExceeded","hint":"look at the log of its pods"}"#);
     assert!(said.err.is_empty(), "{}", said.err);
 }
 

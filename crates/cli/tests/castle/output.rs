@@ -36,14 +36,23 @@ fn completions_and_manual_come_from_the_same_definition() {
         assert!(castle.run(&["completions", shell]).ends(0).out.contains("rehearse"));
     }
     assert!(castle.run(&["man"]).ends(0).out.contains(".TH castle"));
+    castle.run(&["man", "--out", "man1"]).ends(0);
+    for page in ["castle.1", "castle-up.1", "castle-rehearse-serve.1"] {
+        let text = std::fs::read_to_string(castle.folder().join("man1").join(page)).unwrap();
+        assert!(text.contains(".TH "), "{page}");
+    }
 }
 
 #[test]
-fn graphs_come_in_four_forms() {
+fn graphs_come_in_five_forms() {
     let castle = Context::new();
-    for (format, sign) in
-        [("text", "platform"), ("dot", "digraph"), ("mermaid", "flowchart"), ("json", "{")]
-    {
+    for (format, sign) in [
+        ("text", "platform"),
+        ("svg", "</svg>"),
+        ("dot", "digraph"),
+        ("mermaid", "flowchart"),
+        ("json", "{"),
+    ] {
         let said = castle.run(&["graph", "--format", format]).ends(0);
         assert!(said.out.contains(sign), "{format}: {}", said.out);
     }

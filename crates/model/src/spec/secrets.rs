@@ -89,6 +89,7 @@ pub struct FileSpec {
 }
 
 /// The form that the value of a key must have.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -134,6 +135,7 @@ pub struct EscrowFile {
 }
 
 /// What becomes of escrowed entries when the castle goes.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EscrowAfterDown {

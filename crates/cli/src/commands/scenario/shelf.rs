@@ -5,6 +5,9 @@ use std::fmt::Write;
 use castle_config::Sources;
 use castle_config::story::{self, Story};
 
+use serde_json::json;
+
+use crate::answer;
 use crate::exit::{Exit, Problem};
 
 /// Every story of the folder `scenarios`, by name.
@@ -37,6 +40,16 @@ pub(super) fn list() -> Result<String, Problem> {
         writeln!(page, "{name:width$}  {} ({from})", story.title).ok();
     }
     Ok(page)
+}
+
+/// The same for programs, one line for each.
+pub(super) fn lines() -> Result<Vec<String>, Problem> {
+    let line = |(name, story): (&str, Story)| {
+        let told =
+            json!({ "name": name, "title": story.title, "told": story.told, "from": story.from });
+        answer::line("scenario", &told)
+    };
+    Ok(stories()?.into_iter().map(line).collect())
 }
 
 /// The page of all stories, and of what they do not show.

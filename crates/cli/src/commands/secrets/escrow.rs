@@ -8,6 +8,7 @@ use castle_view::secrets::{Entry, EntryState, Escrow, Writable};
 use rustix::fs::{Access, access};
 
 use super::Asked;
+use crate::answer;
 use crate::castle::Place;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
@@ -18,7 +19,7 @@ use crate::state;
 pub(super) async fn run(asked: &Asked<'_>) -> Result<Result<Exit, Problem>, Failure> {
     let escrow = kept(asked).await?;
     output::data(&if asked.json {
-        serde_json::to_string(&escrow).unwrap_or_default()
+        answer::line("escrow", &escrow)
     } else {
         escrow.text(style(asked.settings))
     });

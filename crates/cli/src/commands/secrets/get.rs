@@ -4,6 +4,7 @@ use castle_model::Failure;
 use serde_json::json;
 
 use super::Asked;
+use crate::answer;
 use crate::args::Get;
 use crate::commands::give;
 use crate::exit::{Exit, Problem};
@@ -30,7 +31,7 @@ pub(super) async fn run(asked: &Asked<'_>, args: &Get) -> Result<Result<Exit, Pr
     }
     if asked.json {
         let shown = json!({ "key": key, "place": found.place, "value": found.value.expose() });
-        output::data(&shown.to_string());
+        output::data(&answer::line("secret", &shown));
     } else {
         output::value(found.value.expose());
     }

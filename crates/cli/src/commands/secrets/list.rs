@@ -8,6 +8,7 @@ use castle_model::spec::{DiskEncryption, SecretRef, Spec, TokenSpec};
 use castle_view::secrets::{Key, KeyState, Keys};
 
 use super::{Asked, escrow};
+use crate::answer;
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
@@ -25,11 +26,7 @@ pub(super) async fn run(asked: &Asked<'_>) -> Result<Result<Exit, Problem>, Fail
 
 /// Prints keys as text or JSON.
 pub(super) fn show(keys: &Keys, json: bool, settings: &Settings) {
-    output::data(&if json {
-        serde_json::to_string(keys).unwrap_or_default()
-    } else {
-        keys.text(style(settings))
-    });
+    output::data(&if json { answer::line("secrets", keys) } else { keys.text(style(settings)) });
 }
 
 /// The keys of a castle, with what was found of them.

@@ -7,6 +7,7 @@ use castle_view::secrets::{Mac, Verified};
 
 use super::text::Text;
 use crate::age::{self, AtHand};
+use crate::answer;
 use crate::args::Verify;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
@@ -23,7 +24,7 @@ pub(super) fn run(args: &Verify, json: bool, settings: &Settings) -> Result<Exit
             exit = Exit::Failed;
         }
         output::data(&if json {
-            serde_json::to_string(&verified).unwrap_or_default()
+            answer::line("verified", &verified)
         } else {
             verified.text(style(settings))
         });

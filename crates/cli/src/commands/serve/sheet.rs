@@ -12,6 +12,7 @@ use castle_rehearsal::host::Host;
 use serde_json::json;
 
 use super::place::{self, Place};
+use crate::answer;
 use crate::exit::{Exit, Problem};
 
 /// The folder beside the datacenter's own files.
@@ -266,14 +267,14 @@ impl Sheet<'_> {
             .iter()
             .map(|node| json!({"name": node.name.as_str(), "address": node.address}))
             .collect();
-        json!({
+        let sheet = json!({
             "folder": self.folder.0,
             "servers": object(self.servers()),
             "nodes": nodes,
             "fingerprint": self.fingerprint,
             "commands": object(self.lines()),
-        })
-        .to_string()
+        });
+        answer::line("sheet", &sheet)
     }
 }
 
