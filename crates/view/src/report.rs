@@ -59,7 +59,13 @@ fn headline(progress: &Progress, style: Style) -> String {
         0 => "nothing changed".to_owned(),
         number => format!("{number} changed"),
     };
-    let text = format!("castle{name}{world} {what}, {changed}, {}", length(progress.took_ms));
+    // One layer may go alone (`castle down --layer`): then the castle is not gone.
+    let alone = match progress.layers.as_slice() {
+        [layer] if down => format!("layer {layer} of "),
+        _ => String::new(),
+    };
+    let text =
+        format!("{alone}castle{name}{world} {what}, {changed}, {}", length(progress.took_ms));
     style.hang("", &text, Some(tone)) + "\n"
 }
 
@@ -263,6 +269,17 @@ mod tests {
 
         to go on: castle up
         ");
+    }
+
+    #[test]
+    fn a_layer_that_went_alone_is_not_the_castle() {
+        let mut decls = decls();
+        decls.retain(|decl| decl.layer.as_str() == "gitops");
+        let mut progress = Progress::new(&decls);
+        progress.direction = Some(Direction::Down);
+        progress.outcome = Some(RunOutcome::Done);
+        let told = headline(&progress, Style::default());
+        assert_eq!(told, "layer gitops of castle is gone: 1 step, nothing changed, 0.0 s\n");
     }
 
     #[test]
