@@ -1,4 +1,6 @@
 //! Exit codes, and the one error type of the edge: kind, cause, hints. Wording for users lives here.
+//!
+//! The labels are those of reports and of `castle why`: why, finding, cure, last seen, hint.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -85,12 +87,14 @@ pub(crate) struct Problem {
     pub(crate) exit: Exit,
     pub(crate) what: String,
     pub(crate) causes: Vec<String>,
+    /// Everything that is wrong, where several things are, and what was seen last, each with its label.
+    pub(crate) seen: Vec<(&'static str, String)>,
     pub(crate) hint: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), causes: Vec::new(), hint: None }
+        Self { exit, what: what.into(), causes: Vec::new(), seen: Vec::new(), hint: None }
     }
 
     /// Wrong command line or castle file.
@@ -102,9 +106,11 @@ impl Problem {
     pub(crate) fn failure(failure: &Failure) -> Self {
         let mut problem = Self::new(Exit::Failed, format!("can not {}", failure.what));
         problem.causes.push(failure.why.clone());
-        let finding = |f: &Finding| format!("{}: {} (cure: {})", f.place, f.why, f.cure);
-        problem.causes.extend(failure.findings.iter().map(finding));
-        problem.causes.extend(failure.evidence.clone());
+        for Finding { place, why, cure } in &failure.findings {
+            problem.seen.push(("finding", format!("{place}: {why}")));
+            problem.seen.push(("cure", cure.clone()));
+        }
+        problem.seen.extend(failure.evidence.clone().map(|evidence| ("last seen", evidence)));
         problem.hint.clone_from(&failure.hint);
         problem
     }
@@ -138,7 +144,10 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.what)?;
         for cause in &self.causes {
-            write!(f, "\n  because: {cause}")?;
+            write!(f, "\n  why: {cause}")?;
+        }
+        for (label, text) in &self.seen {
+            write!(f, "\n  {label}: {text}")?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  hint: {hint}")?;

@@ -161,11 +161,11 @@ mod tests {
 
     #[test]
     fn sentences_are_broken_between_words() {
-        let text = "notice: nothing pins the manifests of longhorn\n  because: it is https://example.com/a/long/address\nshort";
+        let text = "notice: nothing pins the manifests of longhorn\n  why: it is https://example.com/a/long/address\nshort";
         insta::assert_snapshot!(fold(text, 26), @r"
         notice: nothing pins the
           manifests of longhorn
-          because: it is
+          why: it is
             https://example.com/a/long/address
         short
         ");

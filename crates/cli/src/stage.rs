@@ -197,12 +197,12 @@ impl Loop {
         inbox.rest(FIRST);
         loop {
             let (items, phase) = inbox.take(tick);
-            let (columns, rows) = self.terminal.size();
+            let (columns, rows) = Terminal::size();
             let style = Style { width: columns, ..self.show.style };
             let log: Vec<String> =
                 items.into_iter().filter_map(|item| self.told(item, style)).collect();
             match phase {
-                Phase::Showing if self.terminal.is_ours() => {
+                Phase::Showing if terminal::in_front() => {
                     // The last column stays free: some terminals break a line that fills it.
                     let style = Style { width: columns.saturating_sub(1), ..style };
                     let picture = self.picture(style, rows.saturating_sub(1));

@@ -160,7 +160,7 @@ pub(crate) fn parts(failure: &Failure) -> Vec<(&'static str, String)> {
     let mut parts = vec![("what", failure.what.clone()), ("why", failure.why.clone())];
     for finding in &failure.findings {
         parts.push(("finding", format!("{}: {}", finding.place, finding.why)));
-        parts.push(("", finding.cure.clone()));
+        parts.push(("cure", finding.cure.clone()));
     }
     parts.extend(failure.evidence.clone().map(|text| ("last seen", text)));
     parts.extend(failure.hint.clone().map(|text| ("hint", text)));

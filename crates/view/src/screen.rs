@@ -13,6 +13,8 @@
 //!
 //! What does not fit is folded, the least interesting first. Nothing here knows a terminal: lines are spans with tones.
 
+use std::fmt::Write;
+
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
@@ -218,10 +220,10 @@ fn foot(sheet: &Sheet<'_>) -> Vec<Line> {
     let failed = with(|step| step.status == StepStatus::Failed);
     let mut text = format!("{over} of {}", count(progress.steps.len(), "step"));
     if failed > 0 {
-        text.push_str(&format!(", {failed} failed"));
+        write!(text, ", {failed} failed").ok();
     }
     if busy > 0 && progress.outcome.is_none() {
-        text.push_str(&format!(", {busy} under way"));
+        write!(text, ", {busy} under way").ok();
     }
     text.push_str(ending(progress));
     let tone = match (failed, progress.stopping) {
@@ -231,7 +233,7 @@ fn foot(sheet: &Sheet<'_>) -> Vec<Line> {
     };
     let mut line = bar(sheet, over, progress.steps.len());
     let took = if progress.outcome.is_some() { progress.took_ms } else { progress.elapsed(now) };
-    sheet.close(&mut line, Span::new(text, Some(tone)), took, sheet.scene.expected.whole);
+    sheet.close(&mut line, &Span::new(text, Some(tone)), took, sheet.scene.expected.whole);
     foot.push(line);
     let decls: Vec<&StepDecl> = decls.iter().collect();
     foot.extend(sheet.path(&critical_path_so_far(progress, &decls, now)));

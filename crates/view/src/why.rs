@@ -275,7 +275,9 @@ mod tests {
     fn asked(events: &[castle_model::Event], now: u64, step: Option<&str>) -> Why {
         let decls = decls();
         let mut progress = Progress::new(&decls);
-        events.iter().for_each(|event| progress.apply(event));
+        for event in events {
+            progress.apply(event);
+        }
         let step =
             step.map(|step| decls.iter().find(|d| d.id.as_str() == step).unwrap().id.clone());
         let (deadlines, now) = (Deadlines::default(), Moment(START + now));

@@ -19,9 +19,12 @@ const RISES: Bound = Bound::at_least("rehearsed 3+2 bring-ups", 5.0, "a second")
 
 const WHOLE: Bound = Bound::at_most("3+2 bring-up, whole process", 250.0, "ms");
 
+const SCREEN: Bound = Bound::at_most("live screen, share of a run's processor time", 2.0, "%");
+
 const STARTS: usize = 200;
 const RERUNS: usize = 20;
 const BRING_UPS: usize = 20;
+const SHOWN: usize = 100;
 
 /// Milliseconds of a tick in which Linux counts processor time for programs.
 const TICK: f64 = 10.0;
@@ -38,6 +41,7 @@ pub(crate) fn measure(castle: &Path) -> Vec<Measure> {
         RERUN.judge(rerun(castle)),
         RISES.judge(rises(castle)),
         WHOLE.judge(whole_rise(castle)),
+        SCREEN.judge(screen(castle)),
     ]
 }
 
@@ -132,6 +136,32 @@ fn whole_rise(castle: &Path) -> Result<(f64, String)> {
     }
     let median = median(took).context("no run was made")?;
     Ok((median, format!("whole process, fresh state on disk, median of {BRING_UPS}")))
+}
+
+/// What the live screen costs: bring-ups on a pseudo terminal that `script` gives, with the screen and without any face,
+/// in turns, so that whatever else the machine does strikes both.
+fn screen(castle: &Path) -> Result<(f64, String)> {
+    let (mut with, mut without) = (0.0, 0.0);
+    for _ in 0..SHOWN {
+        with += on_terminal(castle, "")?;
+        without += on_terminal(castle, " --plain >/dev/null 2>&1")?;
+    }
+    let each = without / f64::from(u32::try_from(SHOWN)?);
+    let note = format!("{SHOWN} bring-ups each way; {each:.0} ms of processor without it");
+    Ok(((with - without) / without * 100.0, note))
+}
+
+/// Processor time of one bring-up on a terminal, in milliseconds.
+fn on_terminal(castle: &Path, tail: &str) -> Result<f64> {
+    let folder = tempfile::tempdir().context("making a folder for the state")?;
+    let state = folder.path().join("state");
+    let line = format!("'{}' up --speed max --state '{}'{tail}", castle.display(), state.display());
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    command.current_dir(folder.path()).env_remove("CI").env("TERM", "xterm");
+    let before = processor_time()?;
+    timed(&mut command).context("`script` (util-linux) gives the terminal")?;
+    Ok(processor_time()? - before)
 }
 
 /// `castle up` of the embedded example at full speed.

@@ -32,17 +32,12 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Columns and rows, as of now.
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(super) fn size() -> (usize, usize) {
         let told = tcgetwinsize(io::stderr()).ok().filter(|told| told.ws_col > 0);
         told.map_or(SIZE, |told| {
             let rows = if told.ws_row == 0 { SIZE.1 } else { usize::from(told.ws_row) };
             (usize::from(told.ws_col), rows)
         })
-    }
-
-    /// Whether this process is the one that the terminal is for: one in the background paints over nobody's prompt.
-    pub(super) fn is_ours(&self) -> bool {
-        in_front()
     }
 
     /// Shows a frame, if there is one.
@@ -80,7 +75,7 @@ impl Terminal {
     }
 }
 
-/// Whether standard error is a terminal that this process may paint on.
+/// Whether this process is the one that the terminal is for: one in the background paints over nobody's prompt.
 pub(super) fn in_front() -> bool {
     let err = io::stderr();
     // Where nobody can tell (a pseudo terminal that is not the controlling one), nobody else types either.

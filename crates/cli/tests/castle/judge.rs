@@ -49,17 +49,17 @@ fn what_can_not_be_read_is_refused_with_its_place() {
     let refused = |input: &[u8]| fed(&castle, &["judge", "-f", "-"], input).ends(2).err;
     insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: [\n"), @r"
     error: can not judge what is in standard input
-      because: standard input:3:1: did not find expected node content, while parsing a flow node
+      why: standard input:3:1: did not find expected node content, while parsing a flow node
       hint: correct it at that place, or give what `kubectl get -o yaml` prints
     ");
     insta::assert_snapshot!(refused(b"apiVersion: v1\nkind: Pod\n"), @r"
     error: can not judge what is in standard input
-      because: standard input, document 1 (line 1): it has no `metadata.name`
+      why: standard input, document 1 (line 1): it has no `metadata.name`
       hint: correct it at that place, or give what `kubectl get -o yaml` prints
     ");
     insta::assert_snapshot!(refused(b"a: 1\nb: \xff\n"), @r"
     error: can not read standard input
-      because: standard input:2: it is not text (UTF-8)
+      why: standard input:2: it is not text (UTF-8)
     ");
     assert!(refused(b"").contains("there is no object in standard input"));
     assert!(refused(&b"[".repeat(1_000_000)).contains("nested deeper than 64"));

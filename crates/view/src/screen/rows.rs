@@ -1,5 +1,7 @@
 //! The lines of a picture: a layer, a step, a failure, the critical path; names to the left, times to the right.
 
+use std::fmt::Write;
+
 use castle_model::time::length;
 use castle_model::{LayerName, StepDecl, StepId};
 
@@ -66,11 +68,11 @@ impl<'a> Sheet<'a> {
             let took = tally.span.map_or_else(String::new, |_| length(tally.took_ms()));
             let sign = self.sign("✓", "+", Some(Tone::Good));
             let text = Span::new(format!("{steps}, {changed}"), Some(Tone::Quiet));
-            return self.row(0, sign, layer.as_str(), text, Span::new(took, None));
+            return self.row(0, sign, layer.as_str(), text, &Span::new(took, None));
         }
         let Some((first, _)) = tally.span else {
             let text = Span::new(format!("{steps} to come"), Some(Tone::Quiet));
-            return self.row(0, (" ", None), layer.as_str(), text, Span::new("", None));
+            return self.row(0, (" ", None), layer.as_str(), text, &Span::new("", None));
         };
         let (sign, text) = if tally.failed > 0 {
             let text = format!("{} of {steps} failed, {} done", tally.failed, tally.done);
@@ -80,12 +82,12 @@ impl<'a> Sheet<'a> {
             // A look ahead is done long before its layer begins.
             if !busy {
                 let text = Span::new(format!("{text} done"), Some(Tone::Quiet));
-                return self.row(0, (" ", None), layer.as_str(), text, Span::new("", None));
+                return self.row(0, (" ", None), layer.as_str(), text, &Span::new("", None));
             }
             (self.sign("▸", ">", Some(Tone::Title)), Span::new(text, None))
         };
         let time = self.time(self.scene.now.since(first), expected);
-        self.row(0, sign, layer.as_str(), text, time)
+        self.row(0, sign, layer.as_str(), text, &time)
     }
 
     /// One line for several layers that are done, or to come.
@@ -97,7 +99,7 @@ impl<'a> Sheet<'a> {
         };
         let text = Span::new(names.join(", "), Some(Tone::Quiet));
         let name = format!("{} {what}", names.len());
-        self.row(0, sign, &name, text, Span::new("", None))
+        self.row(0, sign, &name, text, &Span::new("", None))
     }
 
     /// The line of a step that is under way.
@@ -121,7 +123,7 @@ impl<'a> Sheet<'a> {
         let tone = Some(sign.1.unwrap_or(Tone::Title)).filter(|_| sign.1.is_some());
         let time = self.time(took, expected);
         let late = time.tone.is_some();
-        let line = self.row(1, sign, short(&decl.id), Span::new(text, tone), time);
+        let line = self.row(1, sign, short(&decl.id), Span::new(text, tone), &time);
         Row { line, interest: (step.retries > 0, late, step.waiting.is_some(), took) }
     }
 
@@ -131,7 +133,7 @@ impl<'a> Sheet<'a> {
         let took = step.took_ms.map_or_else(String::new, length);
         let said = step.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         let head = Span::new(clean(&format!("failed{said}")), Some(Tone::Bad));
-        let mut lines = vec![self.row(1, sign, short(&decl.id), head, Span::new(took, None))];
+        let mut lines = vec![self.row(1, sign, short(&decl.id), head, &Span::new(took, None))];
         let Some(failure) = &step.failure else { return lines };
         let mut told = parts(failure);
         told.extend(blocked_by(self.scene.progress, &decl.id).map(|text| ("blocks", text)));
@@ -181,18 +183,18 @@ impl<'a> Sheet<'a> {
     }
 
     /// Ends a line with a text and a time.
-    pub(super) fn close(&self, line: &mut Line, text: Span, took: u64, expected: Option<u64>) {
+    pub(super) fn close(&self, line: &mut Line, text: &Span, took: u64, expected: Option<u64>) {
         let time = self.time(took, expected);
         let used: usize = line.iter().map(|span| columns(&span.text)).sum();
         let room = self.style.width.saturating_sub(used + columns(&time.text) + 2);
-        line.push(Span { text: cut(&text.text, room, self.style.signs), ..text });
+        line.push(Span::new(cut(&text.text, room, self.style.signs), text.tone));
         line.push(Span::new(", ", None));
         line.push(time);
     }
 
     /// Sign, name, time, text. The time stands before the text: a line is no longer than what it says, so that a terminal
     /// that becomes narrower breaks few of them, and the eye need not cross a wide one.
-    fn row(&self, level: usize, sign: Sign, name: &str, text: Span, time: Span) -> Line {
+    fn row(&self, level: usize, sign: Sign, name: &str, text: Span, time: &Span) -> Line {
         let indent = 2 * level;
         let signs = self.style.signs;
         let name = pad(name, self.names + 2 - indent, signs);
@@ -244,7 +246,7 @@ impl<'a> Sheet<'a> {
 /// Adds to the line of a layer how many of its steps are not shown.
 pub(super) fn count_hidden(head: &mut Line, hidden: usize) {
     if let Some(text) = head.last_mut() {
-        text.text.push_str(&format!(", + {hidden} more"));
+        write!(text.text, ", + {hidden} more").ok();
     }
 }
 

@@ -236,7 +236,9 @@ fn a_run_that_stops_says_so_and_one_of_several_which_it_is() {
     let mut tape = Tape { events: good_run()[..12].to_vec() };
     tape.at(13_000, EventKind::Interrupted { settling: 2 });
     let mut progress = Progress::new(&decls);
-    tape.events.iter().for_each(|event| progress.apply(event));
+    for event in &tape.events {
+        progress.apply(event);
+    }
     let turn = Turn { what: "rebirth: cycle 2 of 5, up".into(), done: 3, of: 10 };
     let expected = Expected::default();
     let now = Moment(START + 13_000);

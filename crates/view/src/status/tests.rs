@@ -88,9 +88,9 @@ fn units_are_told_ready_or_not() {
       why       not so after 15:00
       finding   Kustomization flux-system/configs: is not ready: BuildFailed: no
                 such file
-                correct it
+      cure      correct it
       finding   Kustomization flux-system/apps: waits for configs
-                nothing
+      cure      nothing
       last seen 2 of 7 are not ready
     ");
 }
