@@ -2,7 +2,7 @@
 //!
 //! [`Progress`] is the fold of the events of one run; every face renders it and nothing else.
 //! [`plain`] gives a line for an event, [`report`] the closing words, [`plan`], [`status`], [`history`], [`secrets`] and [`graph`]
-//! the answers of the commands of those names. Text from other systems is cleaned in [`Style`] before it is shown.
+//! the answers of the commands of those names. [`timeline`] is a run in time, as data, for whoever draws it. Text from other systems is cleaned in [`Style`] before it is shown.
 
 pub mod audit;
 pub mod graph;
@@ -13,6 +13,7 @@ pub mod plan;
 pub mod report;
 pub mod secrets;
 pub mod status;
+pub mod timeline;
 
 mod critical_path;
 mod progress;
@@ -20,7 +21,7 @@ mod style;
 
 pub use critical_path::{Path, critical_path};
 pub use progress::{LayerTally, Progress, StepProgress, StepStatus};
-pub use style::{Palette, Style};
+pub use style::{Palette, Style, clean, count};
 
 #[cfg(test)]
 mod example;

@@ -192,7 +192,10 @@ impl Progress {
                 self.layers_took.insert(layer.clone(), *took_ms);
             }
             EventKind::Leftover { step, what } => self.left.push((step.clone(), what.clone())),
-            EventKind::Surveyed { .. } | EventKind::Interrupted { .. } => {}
+            EventKind::Surveyed { .. }
+            | EventKind::Fault(_)
+            | EventKind::Poke(_)
+            | EventKind::Interrupted { .. } => {}
             EventKind::StepStarted { step, .. }
             | EventKind::StepTask { step, .. }
             | EventKind::StepWaiting { step, .. }
