@@ -2,6 +2,7 @@
 
 mod age;
 mod args;
+mod browser;
 mod castle;
 mod clearing;
 mod commands;
@@ -14,6 +15,7 @@ mod hardening;
 mod kept;
 mod lock;
 mod output;
+mod page;
 mod patience;
 mod progress;
 mod project;
