@@ -14,8 +14,9 @@ const HEAVIEST: u64 = 150_000;
 /// What each picture shows, by the number that the browser has for a scheme of colours.
 const SCHEMES: [(&str, &str); 2] = [("dark", "0"), ("light", "1")];
 
-/// The part of the page that is photographed.
-const SIZE: &str = "1120,1000";
+/// The part of the page that is photographed, and how much smaller it is shown.
+const SIZE: &str = "1240,1500";
+const SCALE: &str = "0.7";
 
 /// Raises, razes and raises the example castle, and photographs the timeline of the last run.
 pub(crate) fn run() -> Result<bool> {
@@ -77,6 +78,7 @@ fn photograph(root: &Path, place: &Path, page: &Path, picture: &Path, scheme: &s
         "--hide-scrollbars".to_owned(),
         format!("--user-data-dir={}", place.join("profile").display()),
         format!("--blink-settings=preferredColorScheme={scheme}"),
+        format!("--force-device-scale-factor={SCALE}"),
         format!("--window-size={SIZE}"),
         format!("--screenshot={}", picture.display()),
         format!("file://{}", page.display()),

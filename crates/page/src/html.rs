@@ -54,16 +54,16 @@ impl Node {
         self
     }
 
-    pub(crate) fn child(mut self, node: Node) -> Self {
+    pub(crate) fn child(mut self, node: Self) -> Self {
         self.content.push(Content::Node(node));
         self
     }
 
-    pub(crate) fn maybe(self, node: Option<Node>) -> Self {
+    pub(crate) fn maybe(self, node: Option<Self>) -> Self {
         self.children(node)
     }
 
-    pub(crate) fn children(mut self, nodes: impl IntoIterator<Item = Node>) -> Self {
+    pub(crate) fn children(mut self, nodes: impl IntoIterator<Item = Self>) -> Self {
         self.content.extend(nodes.into_iter().map(Content::Node));
         self
     }
