@@ -1,4 +1,4 @@
-//! The workshop of the house: `cargo xtask test | real | soak | tidy | docs | bench | release`.
+//! The workshop of the house: `cargo xtask test | real | soak | tidy | docs | pictures | bench | release`.
 //!
 //! All logic of the workshop is here, so that a CI system needs one line and a person needs no shell tricks.
 
@@ -6,6 +6,7 @@ mod bench;
 mod elf;
 mod generate;
 mod house;
+mod pictures;
 mod planted;
 mod real;
 mod release;
@@ -36,6 +37,7 @@ usage: cargo xtask <verb>
             planted bug on, and writes what found it into docs/proof.md
   tidy      the rules of house.toml: edges between rooms, sizes, names, links, fresh generated files
   docs      writes every generated file: reference pages and the clippy.toml of pure rooms
+  pictures  takes the pictures of the documentation again, with a real browser (Debian's chromium)
   bench     builds the release binary (or takes the one named) and measures it; prints a table, writes
             bench.json into the target folder
   release   builds the fully static binary and proves that it is static";
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         ["soak", words @ ..] => soak::run(words),
         ["tidy"] => tidy::run(),
         ["docs"] => generate::run(),
+        ["pictures"] => pictures::run(),
         ["bench"] => bench::run(None),
         ["bench", binary] => bench::run(Some(binary.as_ref())),
         ["release"] => release::run(),

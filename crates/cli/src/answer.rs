@@ -24,10 +24,14 @@ pub(crate) fn line(kind: &str, value: &impl Serialize) -> String {
 
 /// What a command says that could not do what it was asked for: the last line, also on standard error in words.
 pub(crate) fn error(problem: &Problem) -> String {
-    let Problem { exit, what, causes, hint } = problem;
+    let Problem { exit, what, causes, seen, hint } = problem;
+    let seen: Vec<Value> =
+        seen.iter().map(|(label, text)| json!({ "label": label, "text": text })).collect();
     line(
         "error",
-        &json!({ "exit": *exit as u8, "kind": exit.word(), "what": what, "causes": causes, "hint": hint }),
+        &json!({
+            "exit": *exit as u8, "kind": exit.word(), "what": what, "causes": causes, "seen": seen, "hint": hint,
+        }),
     )
 }
 
@@ -38,7 +42,7 @@ mod tests {
     #[test]
     fn an_error_says_all_that_people_are_told() {
         let problem = Problem::refused("the state is held").hint("wait");
-        insta::assert_snapshot!(error(&problem), @r#"{"v":1,"answer":"error","exit":3,"kind":"refused","what":"the state is held","causes":[],"hint":"wait"}"#);
+        insta::assert_snapshot!(error(&problem), @r#"{"v":1,"answer":"error","exit":3,"kind":"refused","what":"the state is held","causes":[],"seen":[],"hint":"wait"}"#);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod clearing;
 mod judge;
 mod lock;
+mod report;
 mod scenario;
 mod secrets;
 mod serve;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::clearing::{AuditArgs, DownArgs, WipeArgs};
 pub(crate) use self::judge::JudgeArgs;
 pub(crate) use self::lock::LockArgs;
+pub(crate) use self::report::ReportArgs;
 pub(crate) use self::scenario::ScenarioArgs;
 pub(crate) use self::secrets::{
     Ask, Decrypt, Encrypt, Get, Input, RehearsedSecrets, Rule, Secrets, SecretsAct, TextFormat,
@@ -110,6 +112,11 @@ pub(crate) enum Command {
     Attach,
     /// Show what earlier runs took, and what has become slower; kept when the castle is gone
     History,
+    /// Make the page of a run from its events: what it did over time, what waited for what, what decided how long it took
+    ///
+    /// Every run leaves such a page beside its events and names it at its end; this makes it again, of any run that is kept. The page is one
+    /// file that needs nothing else, holds no secret and can be sent to anybody.
+    Report(ReportArgs),
     /// Print the graph of steps and what they need
     Graph(Graph),
     /// Print a talosconfig for talosctl, made from the castle's Talos secrets
@@ -367,6 +374,8 @@ pub(crate) enum RehearseAct {
     Attach,
     /// Show what earlier runs took there, in the rehearsal's time
     History,
+    /// Make the page of a run there from its events
+    Report(ReportArgs),
     /// Print a talosconfig for the rehearsal's machines
     Talosconfig(Access),
     /// Print a kubeconfig for the rehearsal's cluster

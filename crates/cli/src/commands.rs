@@ -17,6 +17,7 @@ pub(crate) mod rebirth;
 mod reference;
 mod rehearse;
 mod repeat;
+mod report;
 pub(crate) mod run;
 mod scenario;
 mod secrets;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         }
         Command::Attach => attach::run(&which, place, everywhere, settings),
         Command::History => history::run(&which, place, everywhere, settings),
+        Command::Report(args) => report::run(&which, place, args, everywhere, settings),
         Command::Talosconfig(args) => {
             give::run(&which, place, &Wish::Talosconfig(args), everywhere, settings)
         }
@@ -101,6 +103,9 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
         (Command::Completions { .. }, _) => "a completion script is for a shell",
         (Command::Man { .. }, _) => "a manual page is for people",
         (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
+        (Command::Report(_), _) | (_, Some(Act::Report(_))) => {
+            "the page of a run is HTML, and its events are JSON already"
+        }
         (_, Some(Act::Scenario(args))) if !args.list => "a story is for people",
         _ => return Ok(()),
     };
@@ -136,6 +141,7 @@ fn rehearse(
         }
         RehearseAct::Attach => attach::run(which, place, everywhere, settings),
         RehearseAct::History => history::run(which, place, everywhere, settings),
+        RehearseAct::Report(args) => report::run(which, place, args, everywhere, settings),
         RehearseAct::Talosconfig(args) => {
             give::run(which, place, &Wish::Talosconfig(args), everywhere, settings)
         }

@@ -96,6 +96,15 @@ impl Face {
         }
     }
 
+    /// Takes in what struck in the rehearsal. People were told at once; it is no part of the trace, which tells what castle did.
+    pub(crate) fn hear_struck(&mut self, event: &Event) {
+        self.progress.apply(event);
+        self.keep.hear(event);
+        if self.json && !self.hushed {
+            output::data(&serde_json::to_string(event).unwrap_or_default());
+        }
+    }
+
     /// The trace of the run so far, with that of the requests.
     pub(crate) fn trace(&self, requests: &str) -> String {
         self.trace.seal(requests)
@@ -114,6 +123,11 @@ impl Face {
     /// Keeps one event that nobody is shown.
     pub(crate) fn keep_only(&mut self, event: &Event) {
         self.keep.hear(event);
+    }
+
+    /// Whether the events of the run are kept, all of them.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.keep.is_whole()
     }
 
     /// The fold of everything that was heard.

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use castle_model::Spec;
 use castle_model::event::SCHEMA;
+use castle_model::time::Moment;
+use castle_model::{EventKind, Spec};
 use castle_rehearsal::fault::{Names, Rule, Sort, Strike, draw, read};
 use castle_rehearsal::host::Host;
+use castle_view::plain::STRIKES_TOLD;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::args::Faults;
 use crate::exit::Problem;
 use crate::output;
-
-/// How often the strikes of one rule are told one by one.
-const TOLD: u32 = 3;
 
 /// The rules that were asked for; those drawn from a seed are printed, so that anybody can repeat them.
 pub(crate) fn rules(args: &Faults, spec: &Spec, json: bool) -> Result<Vec<Rule>, Problem> {
@@ -62,26 +62,63 @@ fn from_file(path: &Path, names: &Names) -> Result<Vec<Rule>, Problem> {
     })
 }
 
-/// Arms the rules, and tells each strike as it happens; pokes of others too.
-pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) {
+/// What has struck and is not yet told as an event of the run. Whoever strikes holds the world, so it only leaves word here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Struck(Arc<Mutex<Vec<(Moment, Strike)>>>);
+
+impl Struck {
+    fn add(&self, at: Moment, strike: &Strike) {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push((at, strike.clone()));
+    }
+
+    /// What has struck since the last time, as events.
+    pub(crate) fn take(&self) -> Vec<(Moment, EventKind)> {
+        let taken = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        taken.into_iter().map(|(at, strike)| (at, event(strike))).collect()
+    }
+
+    /// Tells programs what no event of a run will tell: lines without a number.
+    pub(crate) fn tell_alone(&self, json: bool) {
+        for (_, kind) in self.take().into_iter().filter(|_| json) {
+            output::data(&serde_json::to_string(&kind).unwrap_or_default());
+        }
+    }
+}
+
+/// Arms the rules, and tells each strike to people as it happens; pokes of others too. As events they come with the next
+/// one of the run.
+pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) -> Struck {
+    let struck = Struck::default();
+    let (listening, began) = (struck.clone(), host.world().clock.now());
     host.on_strike(move |strike| {
-        if json {
-            output::data(&line(strike));
-        } else if let Some(line) = told(strike) {
+        listening.add(Moment(began.0.saturating_add(strike.at)), strike);
+        if let Some(line) = told(strike).filter(|_| !json) {
             output::talk(&line);
         }
     });
     if rules.is_empty() {
-        return;
+        return struck;
     }
-    // As the operating system would: nothing is said, nothing is tidied up.
-    host.on_kill(|| kill_process(getpid(), Signal::KILL).unwrap_or_default());
+    let last = struck.clone();
+    host.on_kill(move || {
+        last.tell_alone(json);
+        // As the operating system would: nothing more is said, nothing is tidied up.
+        kill_process(getpid(), Signal::KILL).unwrap_or_default();
+    });
     host.arm(rules);
+    struck
+}
+
+fn event(strike: Strike) -> EventKind {
+    let Strike { sort, at, rule, what, number } = strike;
+    let struck = castle_model::event::Struck { run_ms: at, rule, what, number };
+    if sort == Sort::Poke { EventKind::Poke(struck) } else { EventKind::Fault(struck) }
 }
 
 /// A strike for people; none if it has been told often enough.
 pub(crate) fn told(strike: &Strike) -> Option<String> {
-    let tell = strike.number <= TOLD || strike.what.ends_with("no more");
+    let tell = strike.number <= STRIKES_TOLD || strike.what.ends_with("no more");
     let sort = if strike.sort == Sort::Poke { "poke" } else { "fault" };
     tell.then(|| format!("{}{sort}: {}", clock(strike.at), strike.what))
 }
@@ -110,7 +147,7 @@ pub(crate) fn remains(host: &Host, json: bool, command: &str) {
 pub(crate) fn close(host: &Host, json: bool) {
     if !json {
         let mut often = BTreeMap::new();
-        for strike in host.strikes().iter().filter(|strike| strike.number > TOLD) {
+        for strike in host.strikes().iter().filter(|strike| strike.number > STRIKES_TOLD) {
             often.insert(strike.rule.clone(), strike.number);
         }
         for (rule, number) in often {
@@ -126,15 +163,6 @@ pub(crate) fn close(host: &Host, json: bool) {
             output::say(&format!("fault: never struck: {rule}"));
         }
     }
-}
-
-/// A strike for programs: an event of the rehearsal, which has no number in the run.
-fn line(strike: &Strike) -> String {
-    let event = if strike.sort == Sort::Poke { "poke" } else { "fault" };
-    serde_json::json!({
-        "v": SCHEMA, "event": event, "run_ms": strike.at, "rule": strike.rule, "what": strike.what,
-    })
-    .to_string()
 }
 
 /// The time of the run, as event lines have it.

@@ -1,5 +1,5 @@
-//! The `git` program, asked whether a file would stay out of a repository. The only program besides itself that castle
-//! starts, with an environment that holds no secret.
+//! The `git` program, asked whether a file would stay out of a repository. It is started with an environment that
+//! holds no secret.
 
 use std::io;
 use std::path::Path;

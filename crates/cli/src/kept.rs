@@ -55,6 +55,11 @@ impl Keep {
         }
     }
 
+    /// Whether every event so far is on the disk.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.file.is_some()
+    }
+
     fn check(&mut self, added: Result<(), StateError>) {
         if let Err(error) = added {
             self.over = true;

@@ -3,6 +3,7 @@
 mod age;
 mod answer;
 mod args;
+mod browser;
 mod castle;
 mod clearing;
 mod commands;
@@ -15,6 +16,7 @@ mod hardening;
 mod kept;
 mod lock;
 mod output;
+mod page;
 mod patience;
 mod progress;
 mod project;

@@ -1,6 +1,7 @@
 //! One run from lock to report: survey, plan, consent, run, closing words. The same for both directions.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
@@ -22,8 +23,10 @@ use crate::clearing;
 use crate::commands::rebirth::turn;
 use crate::exit::{Exit, Problem};
 use crate::face::{Backdrop, Face};
+use crate::faults::Struck;
 use crate::kept;
 use crate::output;
+use crate::page;
 use crate::real::{self, Heard};
 use crate::rehearsal::rehearse;
 use crate::settings::Settings;
@@ -49,6 +52,8 @@ pub(crate) struct Session<'a> {
     pub(crate) heard: Heard,
     /// Where events and times are kept, if they are.
     pub(crate) runs: Option<&'a Runs>,
+    /// What has struck in the rehearsal and is not yet told as an event.
+    pub(crate) struck: Struck,
 }
 
 /// How a run ended.
@@ -195,8 +200,9 @@ impl Session<'_> {
             deadlines: &self.castle.spec.deadlines,
             now: Arc::new(move || clock.now()),
             face: &mut |event: &Event| {
-                told = event.seq;
-                face.hear(event);
+                self.tell_struck(face, &mut told, &event.run);
+                told += 1;
+                face.hear(&Event { seq: told, ..event.clone() });
             },
             told: work.told,
             run: work.run.clone(),
@@ -219,7 +225,8 @@ impl Session<'_> {
         let (name, decls) = (&self.castle.spec.name, work.graph.decls());
         self.remember(kept::past(name, direction, decls, work.face.progress(), exit));
         work.face.calm();
-        self.close(direction, plan, &report, &work.face);
+        let page = self.keep_page(&work);
+        self.close(direction, plan, &report, &work.face, page.as_deref());
         Ok(Ended { exit, run: work.run, why: why(&report, &left) })
     }
 
@@ -259,6 +266,7 @@ impl Session<'_> {
         let kind = EventKind::Notice { step: None, text: problem.to_string().replace('\n', ";") };
         let (v, at, run) = (SCHEMA, self.now(), work.run.clone());
         work.face.keep_only(&Event { v, seq: work.told + 1, at, run, kind });
+        self.keep_page(work);
         problem
     }
 
@@ -271,7 +279,18 @@ impl Session<'_> {
         }
     }
 
+    /// Tells what has struck in the rehearsal, before what came of it.
+    fn tell_struck(&self, face: &mut Face, told: &mut u64, run: &RunId) {
+        for (at, kind) in self.struck.take() {
+            *told += 1;
+            face.hear_struck(&Event { v: SCHEMA, seq: *told, at, run: run.clone(), kind });
+        }
+    }
+
     fn tell(&self, work: &mut Work<'_>, kind: EventKind) {
+        if !matches!(kind, EventKind::RunStarted { .. }) {
+            self.tell_struck(&mut work.face, &mut work.told, &work.run);
+        }
         work.told += 1;
         let event =
             Event { v: SCHEMA, seq: work.told, at: self.now(), run: work.run.clone(), kind };
@@ -302,7 +321,27 @@ impl Session<'_> {
         clearing::left(self.castle, (&self.world, &self.access), self.json, self.settings).await
     }
 
-    fn close(&self, direction: Direction, plan: &Plan, report: &Report, face: &Face) {
+    /// Leaves the page of the run beside its events. One that can not be written is told, and changes nothing else.
+    fn keep_page(&self, work: &Work<'_>) -> Option<PathBuf> {
+        if !work.face.is_kept() {
+            // That there are no events was told when they could not be kept.
+            return None;
+        }
+        let kept = page::keep(self.castle, work.graph.decls(), self.runs?, &work.run);
+        kept.unwrap_or_else(|error| {
+            kept::tell("the page of this run can not be kept", &error);
+            None
+        })
+    }
+
+    fn close(
+        &self,
+        direction: Direction,
+        plan: &Plan,
+        report: &Report,
+        face: &Face,
+        page: Option<&Path>,
+    ) {
         let go_on = format!("{} {}", self.castle.command, word(direction));
         let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
         face.close(&decls, &go_on);
@@ -320,6 +359,9 @@ impl Session<'_> {
             ));
             let explicit = rehearse(command);
             next = format!("`{command} status`, `{explicit} inventory`, or `{command} down`");
+        }
+        if let Some(page) = page {
+            output::say(&format!("timeline: {}", page.display()));
         }
         if direction == Direction::Up && report.outcome == RunOutcome::Done {
             output::say(&format!("next: {next}"));

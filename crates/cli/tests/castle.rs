@@ -50,6 +50,8 @@ mod real;
 mod rebirth;
 #[path = "castle/refusal.rs"]
 mod refusal;
+#[path = "castle/report.rs"]
+mod report;
 #[path = "castle/rise.rs"]
 mod rise;
 #[path = "castle/scenarios.rs"]

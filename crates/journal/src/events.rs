@@ -20,7 +20,7 @@ use crate::place;
 pub const RUNS_KEPT: usize = 50;
 
 /// The folder of the events, in the state folder.
-const FOLDER: &str = "runs";
+pub(crate) const FOLDER: &str = "runs";
 const ENDING: &str = ".jsonl";
 
 /// More than this of one run is not read: it would not be ours.
@@ -97,7 +97,7 @@ impl Runs {
         Ok(Some(EventReader { file, path, begun: Vec::new(), skipped: 0 }))
     }
 
-    /// Removes the oldest runs beyond so many, but none of those that somebody still needs.
+    /// Removes the oldest runs beyond so many, with their pages, but none of those that somebody still needs.
     ///
     /// # Errors
     /// If one could not be removed.
@@ -106,6 +106,7 @@ impl Runs {
         let Some(folder) = self.folder(false)? else { return Ok(()) };
         let old = &runs[..runs.len().saturating_sub(keep)];
         for run in old.iter().filter(|run| !needed.contains(run)) {
+            self.drop_page(run)?;
             let name = file_name(run);
             rustix::fs::unlinkat(&folder, &name, AtFlags::empty()).map_err(|errno| {
                 let path = self.path.join(FOLDER).join(&name);
@@ -115,7 +116,7 @@ impl Runs {
         Ok(())
     }
 
-    fn folder(&self, make: bool) -> Result<Option<OwnedFd>, StateError> {
+    pub(crate) fn folder(&self, make: bool) -> Result<Option<OwnedFd>, StateError> {
         let path = self.path.join(FOLDER);
         if make {
             return make_folder(&self.root, FOLDER, &path).map(Some);
@@ -131,7 +132,7 @@ impl Runs {
         }
     }
 
-    fn missing(&self) -> StateError {
+    pub(crate) fn missing(&self) -> StateError {
         StateError::Access {
             doing: "open",
             path: self.path.join(FOLDER),

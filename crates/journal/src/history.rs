@@ -5,14 +5,13 @@ use std::io::{Read, Write};
 
 use castle_model::PastRun;
 use castle_model::history::HISTORY;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 
 use crate::error::StateError;
 use crate::events::Runs;
 use crate::place;
 
 const FILE: &str = "history.jsonl";
-const NEW_FILE: &str = ".history.jsonl.new";
 
 /// How many runs are remembered; when there are twice as many, the older half goes.
 const REMEMBERED: usize = 500;
@@ -46,7 +45,8 @@ impl Runs {
             let History { mut runs, .. } = read(&bytes);
             runs.push(run.clone());
             let kept = &runs[runs.len().saturating_sub(REMEMBERED)..];
-            return self.rewrite(&kept.iter().flat_map(encode).collect::<Vec<u8>>());
+            let lines = kept.iter().flat_map(encode).collect::<Vec<u8>>();
+            return place::replace(&self.root, &self.path.join(FILE), FILE, &lines);
         }
         let path = self.path.join(FILE);
         let access = |source| StateError::Access { doing: "write to", path: path.clone(), source };
@@ -80,21 +80,6 @@ impl Runs {
             .read_to_end(&mut bytes)
             .map_err(|source| StateError::Access { doing: "read", path, source })?;
         Ok(Some(bytes))
-    }
-
-    fn rewrite(&self, bytes: &[u8]) -> Result<(), StateError> {
-        let path = self.path.join(FILE);
-        let access = |source| StateError::Access { doing: "write to", path: path.clone(), source };
-        match rustix::fs::unlinkat(&self.root, NEW_FILE, AtFlags::empty()) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-            Err(errno) => return Err(access(errno.into())),
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let made = place::open(&self.root, NEW_FILE, flags).map_err(|e| access(e.into()))?;
-        rustix::fs::fchmod(&made, place::FILE_MODE).map_err(|e| access(e.into()))?;
-        let mut file = File::from(made);
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(access)?;
-        rustix::fs::renameat(&self.root, NEW_FILE, &self.root, FILE).map_err(|e| access(e.into()))
     }
 }
 

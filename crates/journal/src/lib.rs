@@ -25,6 +25,7 @@ mod holder;
 mod journal_file;
 mod journals;
 mod memory;
+mod pages;
 mod place;
 mod reading;
 mod rebirth;

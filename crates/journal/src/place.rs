@@ -1,10 +1,11 @@
 //! Whether a place on the disk may be trusted: its kind, its modes, its owner, and that no repository is around it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::StateError;
@@ -18,6 +19,34 @@ pub(crate) const FOLDER_MODE: Mode = Mode::from_bits_retain(0o700);
 pub(crate) fn open(directory: &OwnedFd, leaf: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::openat(directory, leaf, flags, FILE_MODE)
+}
+
+/// Puts a file of ours in the place of an old one, whole or not at all.
+pub(crate) fn replace(
+    directory: &OwnedFd,
+    path: &Path,
+    leaf: &str,
+    bytes: &[u8],
+) -> Result<(), StateError> {
+    let new = format!(".{leaf}.new");
+    let access = |source| StateError::Access { doing: "write to", path: path.to_owned(), source };
+    match rustix::fs::unlinkat(directory, &new, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(access(errno.into())),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let made = open(directory, &new, flags).map_err(|e| access(e.into()))?;
+    rustix::fs::fchmod(&made, FILE_MODE).map_err(|e| access(e.into()))?;
+    let mut file = File::from(made);
+    let written =
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(access).and_then(|()| {
+            rustix::fs::renameat(directory, &new, directory, leaf).map_err(|e| access(e.into()))
+        });
+    if written.is_err() {
+        // What could not be written whole is of no use to anybody; that it can not be removed either is no news.
+        rustix::fs::unlinkat(directory, &new, AtFlags::empty()).unwrap_or_default();
+    }
+    written
 }
 
 /// What a refused opening means.

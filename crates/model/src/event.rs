@@ -43,6 +43,20 @@ pub enum RunOutcome {
     Interrupted,
 }
 
+/// What was done to the rehearsal's world on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Struck {
+    /// Milliseconds since the rehearsal began, which a run of a rebirth shares with the one before it.
+    pub run_ms: u64,
+    /// The rule, as it is written.
+    pub rule: String,
+    /// What happened, as a sentence.
+    pub what: String,
+    /// How often the rule has struck, with this one.
+    pub number: u32,
+}
+
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -169,6 +183,10 @@ pub enum EventKind {
         /// What.
         text: String,
     },
+    /// A rule broke something in the rehearsal.
+    Fault(Struck),
+    /// Somebody changed the rehearsal's world from another process.
+    Poke(Struck),
     /// Somebody asked the run to stop.
     Interrupted {
         /// Steps that are still being brought to a safe point.

@@ -1,6 +1,8 @@
 //! Everything that is held against real components; `cargo xtask test` runs it. One file per subject.
 #![expect(clippy::unwrap_used, reason = "in a test, what goes wrong must stop it at once")]
 
+#[path = "real/browser.rs"]
+mod browser;
 #[path = "real/datacenter.rs"]
 mod datacenter;
 #[path = "real/setting.rs"]
@@ -52,5 +54,7 @@ mod smart;
 mod sops;
 #[path = "real/talosctl.rs"]
 mod talosctl;
+#[path = "real/timeline.rs"]
+mod timeline;
 #[path = "real/webhooks.rs"]
 mod webhooks;

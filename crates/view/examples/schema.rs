@@ -10,6 +10,7 @@ use castle_model::history::PastRun;
 use castle_model::plan::{Drift, Plan};
 use castle_view::secrets::{Escrow, Keys, Verified};
 use castle_view::status::Standing;
+use castle_view::why::Why;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -23,6 +24,7 @@ fn main() {
         typed::<Plan>(&mut generator, "plan", &[("drift", drift)]),
         typed::<PastRun>(&mut generator, "past-run", &[]),
         typed::<Audit>(&mut generator, "audit", &[]),
+        typed::<Why>(&mut generator, "why", &[]),
         typed::<Keys>(&mut generator, "secrets", &[]),
         typed::<Escrow>(&mut generator, "escrow", &[]),
         typed::<Verified>(&mut generator, "verified", &[]),
@@ -125,6 +127,7 @@ fn told() -> Vec<Value> {
                 ),
                 ("what", text()),
                 ("causes", texts()),
+                ("seen", objects()),
                 ("hint", maybe()),
             ],
         ),

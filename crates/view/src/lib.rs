@@ -2,7 +2,7 @@
 //!
 //! [`Progress`] is the fold of the events of one run; every face renders it and nothing else.
 //! [`plain`] gives a line for an event, [`screen`] the picture of a run that goes on, [`report`] the closing words, [`plan`], [`status`], [`why`], [`history`], [`secrets`] and [`graph`]
-//! the answers of the commands of those names. Text from other systems is cleaned in [`Style`] before it is shown.
+//! the answers of the commands of those names. [`timeline`] is a run in time, as data, for whoever draws it. Text from other systems is cleaned in [`Style`] before it is shown.
 
 pub mod audit;
 pub mod graph;
@@ -14,6 +14,7 @@ pub mod report;
 pub mod screen;
 pub mod secrets;
 pub mod status;
+pub mod timeline;
 pub mod why;
 
 mod critical_path;
@@ -22,7 +23,7 @@ mod style;
 
 pub use critical_path::{Path, critical_path, critical_path_so_far};
 pub use progress::{LayerTally, Progress, StepProgress, StepStatus};
-pub use style::{Line, Palette, Signs, Span, Style, Tone};
+pub use style::{Line, Palette, Signs, Span, Style, Tone, clean, count};
 
 #[cfg(test)]
 mod example;

@@ -15,6 +15,9 @@ const REASON_SHOWN: usize = 110;
 /// A step's column is at most so wide; longer names push their own line to the right.
 const STEP_COLUMN: usize = 22;
 
+/// How often the strikes of one rule of a rehearsal are told one by one.
+pub const STRIKES_TOLD: u32 = 3;
+
 /// The line for an event, given the fold of all events up to and with it; none if it is not worth one.
 #[must_use]
 pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> {
@@ -88,6 +91,14 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
         }
         EventKind::Notice { step: None, text } => {
             Some(sheet.run(&format!("notice: {text}"), Some(Tone::Wait)))
+        }
+        EventKind::Fault(struck) => {
+            // What goes on and on is told a few times, and when it is over.
+            let tell = struck.number <= STRIKES_TOLD || struck.what.ends_with("no more");
+            tell.then(|| sheet.run(&format!("fault: {}", struck.what), Some(Tone::Wait)))
+        }
+        EventKind::Poke(struck) => {
+            Some(sheet.run(&format!("poke: {}", struck.what), Some(Tone::Wait)))
         }
         EventKind::Interrupted { settling } => Some(sheet.interrupted(*settling)),
         EventKind::RunEnded { outcome: RunOutcome::Interrupted, .. } => {

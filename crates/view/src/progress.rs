@@ -205,6 +205,7 @@ impl Progress {
             }
             EventKind::Leftover { step, what } => self.left.push((step.clone(), what.clone())),
             EventKind::Interrupted { .. } => self.stopping = true,
+            EventKind::Fault(_) | EventKind::Poke(_) => {}
             EventKind::Surveyed { step, .. }
             | EventKind::StepStarted { step, .. }
             | EventKind::StepTask { step, .. }

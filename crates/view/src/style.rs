@@ -121,7 +121,8 @@ impl Style {
 }
 
 /// Text from elsewhere on one line, without anything a terminal could obey.
-pub(crate) fn clean(text: &str) -> String {
+#[must_use]
+pub fn clean(text: &str) -> String {
     let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let visible = text.chars().map(|c| match c {
         '\n' | '\r' | '\t' => ' ',
@@ -245,7 +246,8 @@ pub(crate) fn table(rows: &[Vec<String>], left: &[bool]) -> String {
 }
 
 /// `1 step`, `2 steps`.
-pub(crate) fn count(number: usize, what: &str) -> String {
+#[must_use]
+pub fn count(number: usize, what: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {what}{ending}")
 }

@@ -14,6 +14,7 @@ use crate::style::{Style, Tone};
 
 /// What is known of one step in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// Which.
     pub step: StepId,
@@ -57,6 +58,7 @@ pub struct Answer {
 
 /// What is known of a run's steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Why {
     /// Which run.
     pub run: Option<RunId>,

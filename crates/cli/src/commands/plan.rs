@@ -56,10 +56,11 @@ pub(crate) fn run(
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();
-        faults::arm(&host, rules, everywhere.json);
+        let struck = faults::arm(&host, rules, everywhere.json);
         let access = rehearsal.access(&host);
         let seen = (&host.world(), &Heard::default());
         let exit = look(&rehearsal.castle, seen, access, everywhere.json, settings).await;
+        struck.tell_alone(everywhere.json);
         faults::close(&host, everywhere.json);
         exit
     })

@@ -111,7 +111,10 @@ fn remove_served(datacenter: &Path) -> Result<(), Problem> {
 fn remove_journals(folder: &Path) -> Result<(), Problem> {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if [".journal", ".jsonl"].iter().any(|ours| path.to_string_lossy().contains(ours)) {
+        if [".journal", ".jsonl", ".timeline.html"]
+            .iter()
+            .any(|ours| path.to_string_lossy().contains(ours))
+        {
             gone(std::fs::remove_file(&path), &path)?;
         }
     }

@@ -11,7 +11,7 @@ use crate::castle::{Castle, Place};
 use crate::commands::{layer, rebirth, wipe};
 use crate::detach;
 use crate::exit::{Exit, Problem};
-use crate::faults;
+use crate::faults::{self, Struck};
 use crate::lock;
 use crate::output;
 use crate::project::Which;
@@ -108,7 +108,9 @@ fn for_real(
     let went = real::runtime()?.block_on(async {
         let (json, rehearsal, runs) = (everywhere.json, None, Some(&runs));
         let castle = &castle;
-        let session = Session { settings, castle, world, access, rehearsal, json, heard, runs };
+        let struck = Struck::default();
+        let session =
+            Session { settings, castle, world, access, rehearsal, json, heard, runs, struck };
         perform(act, &session, args, &mut root).await
     })?;
     Ok((went, castle.command))
@@ -140,7 +142,7 @@ fn rehearsed(
     let went = rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open(act.word(), args.wait)?;
         host.spawn_driver();
-        faults::arm(&host, rules, json);
+        let struck = faults::arm(&host, rules, json);
         let session = Session {
             settings,
             castle: &rehearsal.castle,
@@ -150,6 +152,7 @@ fn rehearsed(
             json,
             heard: Heard::default(),
             runs: Some(&runs),
+            struck: struck.clone(),
         };
         let work = perform(act, &session, args, &mut root);
         let braked = async {
@@ -165,6 +168,7 @@ fn rehearsed(
             went = work => went,
             () = braked => Ok(Went::Through(Exit::Interrupted)),
         };
+        struck.tell_alone(json);
         faults::close(&host, json);
         faults::remains(&host, json, &rehearsal::rehearse(&rehearsal.castle.command));
         host.close().map_err(|e| {

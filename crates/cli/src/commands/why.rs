@@ -6,6 +6,7 @@ use castle_model::{StepDecl, StepId};
 use castle_view::Progress;
 use castle_view::why::{Asked, text, why};
 
+use crate::answer;
 use crate::args::{Everywhere, WhyArgs};
 use crate::castle::{self, Castle, Place};
 use crate::exit::{Exit, Problem};
@@ -41,14 +42,14 @@ pub(crate) fn run(
     };
     let deadlines = &castle.spec.deadlines;
     let asked = Asked { progress: &progress, decls: &decls, deadlines, now };
-    let mut answer = why(asked, step.as_ref());
-    answer.over |= holder.is_none();
+    let mut found = why(asked, step.as_ref());
+    found.over |= holder.is_none();
     if everywhere.json {
-        output::data(&serde_json::to_string(&answer).unwrap_or_default());
-    } else if answer.steps.is_empty() {
+        output::data(&answer::line("why", &found));
+    } else if found.steps.is_empty() {
         output::talk(&calm(&castle, &progress, holder.is_some()));
     } else {
-        output::data(&text(&answer, style(settings)));
+        output::data(&text(&found, style(settings)));
     }
     Ok(Exit::Done)
 }

@@ -166,6 +166,9 @@ fn a_whole_life_leaves_no_secret_behind() {
         for words in [&["status"][..], &["status", "--json"], &["plan"], &["inventory", "--json"]] {
             story.run(&[&["rehearse"], words].concat(), 0);
         }
+        // Every run above left a page beside its events, which are searched as all files are; this one is searched as it is said.
+        let page = story.run(&["rehearse", "report", "1", "--out", "-"], 0);
+        assert!(page.out.contains("What decided how long it took"), "{}", page.out);
         story.run(&["rehearse", "machineconfig", "cp-01"], 0);
         assert!(
             std::process::Command::new("git")
@@ -229,7 +232,12 @@ fn a_failing_run_tells_no_secret() {
         for bad in [&no_token, &wrong] {
             put(&story, bad);
             story.run(&["rehearse", "up", "--json"], 1);
-            story.run(&["rehearse", "up"], 1);
+            let failed = story.run(&["rehearse", "up"], 1);
+            assert!(
+                failed.err.contains("timeline: "),
+                "a failed run has a page too: {}",
+                failed.err
+            );
             story.run(&["rehearse", "secrets", "list"], 0);
         }
         put(&story, &no_token);

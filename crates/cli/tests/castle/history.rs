@@ -22,7 +22,7 @@ fn every_run_is_kept_and_compared_with_those_like_it() {
     let kept = castle.state().join("runs");
     let mut files: Vec<_> = std::fs::read_dir(&kept).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 3, "{files:?}");
+    assert_eq!(files.len(), 6, "events and a page of each: {files:?}");
     assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), up.out, "what a face hears is kept");
     for file in &files {
         assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -56,5 +56,10 @@ fn a_place_that_can_not_be_written_stops_no_run() {
     let up = castle.run(&["up"]).ends(0);
     assert_eq!(up.err.matches("the events of this run can not be kept").count(), 1, "{}", up.err);
     assert_eq!(up.err.matches("can not be remembered").count(), 1, "{}", up.err);
+    assert!(
+        !up.err.contains("the page of this run"),
+        "without events there is nothing to tell: {}",
+        up.err
+    );
     assert_eq!(castle.guests().len(), 5);
 }

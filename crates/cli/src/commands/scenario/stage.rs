@@ -212,6 +212,7 @@ impl<'a> Stage<'a> {
             json: false,
             heard,
             runs: None,
+            struck: faults::Struck::default(),
         };
         if run.command == "wipe" {
             return wipe::go(&session, (run.yes, &[]), &mut journals).await;

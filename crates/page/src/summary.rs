@@ -1,0 +1,264 @@
+//! The top of the page: how it ended, how long it took, what failed, what decided its length.
+
+use castle_model::Failure;
+use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
+use castle_model::time::length;
+use castle_view::timeline::{SegmentKind, Timeline, Track};
+use castle_view::{StepStatus, count};
+
+use crate::Words;
+use crate::html::{Node, el};
+use crate::scale::{Scale, against, clock, share};
+
+/// Steps of the critical path that are named in its strip: shorter ones have no room for a word.
+const NAMED_FROM: u64 = 8;
+
+/// The word of how a run ended, and its class.
+fn ending(timeline: &Timeline) -> (&'static str, &'static str) {
+    let left = timeline.happenings.iter().any(|h| h.kind.word() == "left over");
+    match (timeline.outcome, timeline.direction) {
+        (Some(RunOutcome::Done), Direction::Up) => ("stands", "good"),
+        (Some(RunOutcome::Done), Direction::Down) if left => ("has left something", "bad"),
+        (Some(RunOutcome::Done), Direction::Down) => ("is gone", "good"),
+        (Some(RunOutcome::Failed), _) => ("is not finished", "bad"),
+        (Some(RunOutcome::Interrupted), _) => ("was interrupted", "halted"),
+        (None, _) => ("was ended before its end", "halted"),
+    }
+}
+
+/// The title of the page.
+pub(crate) fn title(timeline: &Timeline) -> String {
+    let took = length(timeline.took_ms);
+    format!("castle {} {}, {took} ({})", timeline.castle, ending(timeline).0, timeline.run)
+}
+
+/// The header: the sentence that matters, and the figures.
+pub(crate) fn header(timeline: &Timeline) -> Node {
+    let way = match timeline.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let (word, class) = ending(timeline);
+    let world = if timeline.rehearsal { "rehearsal" } else { "for real" };
+    let began: String = timeline.started.to_string().chars().take(16).collect();
+    let facts = [
+        way.to_owned(),
+        world.to_owned(),
+        count(timeline.steps().count(), "step"),
+        format!("began {} UTC", began.replace('T', " ")),
+        timeline.run.clone(),
+    ];
+    let facts = facts.iter().map(|fact| el("li").text(fact));
+    el("header")
+        .child(el("p").class("eyebrow").text("castle timeline"))
+        .child(
+            el("h1")
+                .text(&format!("{} ", timeline.castle))
+                .child(el("span").attr("class", class).text(word)),
+        )
+        .child(el("ul").class("facts").children(facts))
+        .child(el("dl").class("figures").children(figures(timeline)))
+}
+
+fn figure(name: &str, value: &str, note: &str) -> Node {
+    el("div")
+        .child(el("dt").text(name))
+        .child(el("dd").class("value").text(value))
+        .child(el("dd").class("note").text(note))
+}
+
+fn figures(timeline: &Timeline) -> Vec<Node> {
+    let changed = timeline.layers.iter().map(|layer| layer.tally.changed).sum::<usize>();
+    let changed = match changed {
+        0 => "nothing changed".to_owned(),
+        number => format!("{number} changed"),
+    };
+    let mut figures = vec![figure("took", &length(timeline.took_ms), &changed)];
+    if timeline.path.total_ms > 0 {
+        let note = format!("{} of the run", share(timeline.path.total_ms, timeline.took_ms));
+        figures.push(figure("critical path", &length(timeline.path.total_ms), &note));
+        let waited = timeline.path_spent(SegmentKind::Wait);
+        let note = format!("{} of the critical path", share(waited, timeline.path.total_ms));
+        figures.push(figure("of it waiting", &length(waited), &note));
+    }
+    let compared = &timeline.compared;
+    if let Some(previous) = &compared.previous {
+        let note = format!("than {} before", length(previous.took_ms));
+        let note = if against(timeline.took_ms, previous.took_ms) == "as long" {
+            format!("as {}", previous.run)
+        } else {
+            note
+        };
+        figures.push(figure("previous run", &against(timeline.took_ms, previous.took_ms), &note));
+    }
+    if let Some(record) = &compared.record {
+        let (value, note) = if timeline.took_ms < record.took_ms {
+            let note = format!("{} until now", length(record.took_ms));
+            ("new record".to_owned(), note)
+        } else {
+            (length(record.took_ms), format!("{} now", against(timeline.took_ms, record.took_ms)))
+        };
+        figures.push(figure("record", &value, &note));
+    } else if timeline.outcome == Some(RunOutcome::Done) {
+        figures.push(figure("compared", "first", "no run before it did the same work"));
+    }
+    figures
+}
+
+/// What failed, why, and what to do.
+pub(crate) fn failures(timeline: &Timeline, words: &Words) -> Option<Node> {
+    let failed: Vec<&Track> =
+        timeline.steps().filter(|step| step.status == StepStatus::Failed).collect();
+    let go_on = words
+        .go_on
+        .as_ref()
+        .map(|command| el("p").class("go-on").text("To go on: ").child(el("code").text(command)));
+    if failed.is_empty() {
+        return go_on.map(|go_on| el("section").class("unfinished").child(go_on));
+    }
+    let articles = failed.iter().filter_map(|step| {
+        let failure = step.failure.as_ref()?;
+        let at = step.span.map_or_else(String::new, |(_, end)| format!(", at {}", clock(end)));
+        Some(
+            el("article")
+                .child(
+                    el("h3")
+                        .child(link(step))
+                        .child(el("small").text(&format!(" {}{at}", failure.class))),
+                )
+                .child(explained(failure))
+                .maybe(blocked(timeline, step)),
+        )
+    });
+    let head = if failed.len() == 1 {
+        "What failed".to_owned()
+    } else {
+        format!("What failed: {}", count(failed.len(), "step"))
+    };
+    Some(
+        el("section")
+            .class("failures")
+            .attr("aria-labelledby", "failed")
+            .child(el("h2").attr("id", "failed").text(&head))
+            .children(articles)
+            .maybe(go_on),
+    )
+}
+
+fn blocked(timeline: &Timeline, by: &Track) -> Option<Node> {
+    let blocked: Vec<&Track> =
+        timeline.steps().filter(|step| step.blocked_by.as_ref() == Some(&by.id)).collect();
+    if blocked.is_empty() {
+        return None;
+    }
+    let named = blocked.iter().map(|step| step.id.to_string()).collect::<Vec<_>>().join(", ");
+    Some(
+        el("details")
+            .class("blocked")
+            .child(el("summary").text(&format!("blocks {}", count(blocked.len(), "step"))))
+            .child(el("p").text(&named)),
+    )
+}
+
+/// What, why, every finding, last evidence and hint.
+pub(crate) fn explained(failure: &Failure) -> Node {
+    let mut list = el("dl").class("explained");
+    let mut add = |name: &str, text: &str| {
+        let row = el("div").child(el("dt").text(name)).child(el("dd").text(text));
+        list = std::mem::replace(&mut list, el("dl")).child(row);
+    };
+    add("what", &failure.what);
+    add("why", &failure.why);
+    for finding in &failure.findings {
+        add("finding", &format!("{}: {}; {}", finding.place, finding.why, finding.cure));
+    }
+    if let Some(evidence) = &failure.evidence {
+        add("last seen", evidence);
+    }
+    if let Some(hint) = &failure.hint {
+        add("hint", hint);
+    }
+    list
+}
+
+/// A step's name that leads to its row.
+pub(crate) fn link(step: &Track) -> Node {
+    el("a").attr("href", format!("#{}", step.id)).text(step.id.as_str())
+}
+
+/// What decided how long the run took: the chain as one strip, and as a list.
+pub(crate) fn path(timeline: &Timeline) -> Option<Node> {
+    let path = &timeline.path;
+    if path.total_ms == 0 {
+        return None;
+    }
+    let scale = Scale::new(path.total_ms);
+    let (mut strip, mut list, mut at) = (Vec::new(), Vec::new(), 0);
+    for (nth, (id, took)) in path.steps.iter().enumerate() {
+        let Some(step) = timeline.step(id) else { continue };
+        let wide = took.saturating_mul(100) >= path.total_ms.saturating_mul(NAMED_FROM);
+        let name = if wide { short(step) } else { String::new() };
+        let class = if nth % 2 == 0 { "even" } else { "odd" };
+        strip.push(
+            el("a")
+                .attr("class", class)
+                .attr("href", format!("#{id}"))
+                .attr("tabindex", "-1")
+                .attr("style", format!("width:{}", scale.percent(*took)))
+                .attr("title", format!("{id}: {}", length(*took)))
+                .child(el("span").text(&name)),
+        );
+        at += took;
+        if *took * 200 >= path.total_ms {
+            list.push(path_row(step, *took, path.total_ms));
+        }
+    }
+    debug_assert_eq!(at, path.total_ms);
+    let shown: u64 = list.iter().map(|(took, _)| took).sum();
+    let folded = path.steps.len() - list.len();
+    let rest = (folded > 0).then(|| {
+        let text = format!(
+            "and {}, together {}",
+            count(folded, "short step"),
+            length(path.total_ms - shown)
+        );
+        el("p").class("quiet").text(&text)
+    });
+    let sentence = format!(
+        "{} in a row, each needing the one before it: {} of {}. Only if one of these is faster can the run be shorter.",
+        count(path.steps.len(), "step"),
+        length(path.total_ms),
+        length(timeline.took_ms)
+    );
+    Some(
+        el("section")
+            .class("path")
+            .attr("aria-labelledby", "path")
+            .child(el("h2").attr("id", "path").text("What decided how long it took"))
+            .child(el("p").text(&sentence))
+            .child(el("div").class("strip").attr("aria-hidden", "true").children(strip))
+            .child(el("ol").children(list.into_iter().map(|(_, row)| row)))
+            .maybe(rest),
+    )
+}
+
+fn path_row(step: &Track, took: u64, total: u64) -> (u64, Node) {
+    let waited = step.spent(SegmentKind::Wait);
+    let mut note = step.title.clone();
+    if waited.saturating_mul(2) > took {
+        note = format!("{note}; waited {}", length(waited));
+    }
+    let row = el("li")
+        .child(el("span").class("took").text(&length(took)))
+        .child(el("span").class("share").text(&share(took, total)))
+        .child(
+            el("span").class("who").child(link(step)).child(el("small").text(&format!(" {note}"))),
+        );
+    (took, row)
+}
+
+/// A step's name without its layer.
+pub(crate) fn short(step: &Track) -> String {
+    step.id.as_str().split_once('/').map_or(step.id.as_str(), |(_, rest)| rest).to_owned()
+}

@@ -1,0 +1,214 @@
+//! The timeline of a rehearsed run, opened in a real browser: what it asks for, what it shows, what its script adds.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use castle_engine::{Stop, Whole};
+use castle_journal::Journals;
+use castle_layers::Credentials;
+use castle_layers::secrets::source::Access;
+use castle_model::event::{RunOutcome, SCHEMA};
+use castle_model::plan::Direction;
+use castle_model::spec::Trust;
+use castle_model::{Event, EventKind, RunId, StepDecl};
+use castle_page::Words;
+use castle_reality::Real;
+use castle_rehearsal::host::Host;
+use castle_view::timeline::Fold;
+use serde_json::Value;
+
+use crate::browser::Browser;
+use crate::setting::{folder, write};
+
+/// Raises the example castle of 3+2 machines on the rehearsal's own clock, and draws what it was told.
+fn page() -> String {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut spec = castle_config::example();
+        let host = Host::open(None, &spec, 1).unwrap();
+        host.spawn_driver();
+        let trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
+        spec.platform.proxmox_mut().unwrap().trust = trust;
+        let spec = Arc::new(spec);
+        let (client_id, client_secret) = host.credentials();
+        let access = Access::to_infisical(Credentials { client_id, client_secret });
+        let graph = castle_layers::build(&spec, &host.world(), access);
+        let mut journals = Journals::in_memory().unwrap();
+        let (clock, run) = (host.clock(), RunId::new("r0001-20260202"));
+        let mut fold = Fold::new(graph.decls());
+        let started = EventKind::RunStarted {
+            castle: spec.name.clone(),
+            direction: Direction::Up,
+            rehearsal: true,
+            steps: graph.decls().len(),
+        };
+        fold.apply(&Event { v: SCHEMA, seq: 0, at: clock.now(), run: run.clone(), kind: started });
+        let whole = Whole {
+            castle: &spec.name,
+            graph: &graph,
+            journals: &mut journals,
+            deadlines: &spec.deadlines,
+            now: Arc::new(move || clock.now()),
+            face: &mut |event: &Event| fold.apply(event),
+            run,
+            stop: Stop::default(),
+        };
+        let (plan, report) = whole.go(Direction::Up).await.unwrap();
+        assert_eq!(report.outcome, RunOutcome::Done, "{:?}", report.failures);
+        let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
+        castle_page::timeline(&fold.timeline(&decls, &[]), &Words::default())
+    })
+}
+
+/// Raises it on a thread of its own: the browser lives in real time.
+async fn made(folder: &std::path::Path) -> PathBuf {
+    let page = tokio::task::spawn_blocking(page).await.unwrap();
+    assert!(page.len() <= 300_000, "the page of 3+2 machines has {} bytes", page.len());
+    write(folder, "timeline.html", &page)
+}
+
+/// The least contrast of any text that can be seen with what is behind it, and where.
+const CONTRAST: &str = r#"
+const parse = (c) => {
+  let m = c.match(/^rgba?\(([^)]+)\)/);
+  if (m) { const n = m[1].split(/[ ,\/]+/).map(Number); return [n[0]/255, n[1]/255, n[2]/255, n.length > 3 ? n[3] : 1]; }
+  m = c.match(/^color\(srgb ([^)]+)\)/);
+  const n = m[1].split(/[ \/]+/).map(Number); return [n[0], n[1], n[2], n.length > 3 ? n[3] : 1];
+};
+const light = (c) => { const f = (v) => v <= 0.04045 ? v/12.92 : ((v+0.055)/1.055)**2.4; return 0.2126*f(c[0])+0.7152*f(c[1])+0.0722*f(c[2]); };
+const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] > 0.99) return c; } return [1,1,1,1]; };
+let worst = [99, ""];
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  const e = walk.currentNode.parentElement;
+  if (!walk.currentNode.data.trim() || ["SCRIPT", "STYLE"].includes(e.tagName) || !e.checkVisibility({contentVisibilityAuto: true})) continue;
+  const [a, b] = [light(parse(getComputedStyle(e).color)), light(behind(e))];
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (ratio < worst[0]) worst = [ratio, e.tagName + "." + e.className + ": " + walk.currentNode.data];
+}
+return worst;"#;
+
+const SHOWN: &str =
+    "return [...document.querySelectorAll('.step')].filter((row) => row.checkVisibility()).length";
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn the_timeline_shows_and_asks_for_nothing_in_a_real_browser() {
+    let (Some(chromium), Some(driver)) = (Real::find("chromium"), Real::find("chromedriver"))
+    else {
+        return;
+    };
+    let folder = folder();
+    let page = made(folder.path()).await;
+    let browser = Browser::start(&chromium, &driver, true).await;
+    browser.open(&page).await;
+
+    let title = browser.say("return document.title").await;
+    assert!(title.as_str().unwrap().contains("castle blue stands"), "{title}");
+    critical_path_can_be_seen(&browser).await;
+    search_and_zoom_work(&browser).await;
+    keys_reach_everything(&browser).await;
+    for (width, scheme) in [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")] {
+        fits_and_can_be_read(&browser, width, scheme).await;
+    }
+
+    let asked = browser.requests().await;
+    let own = format!("file://{}", page.display());
+    assert!(asked.iter().any(|url| *url == own), "the page itself was asked for: {asked:?}");
+    assert!(asked.iter().all(|url| url.split('#').next() == Some(own.as_str())), "{asked:?}");
+    assert_eq!(browser.log("browser").await, Vec::<Value>::new(), "the console is empty");
+}
+
+async fn critical_path_can_be_seen(browser: &Browser) {
+    let script = "
+const rows = [...document.querySelectorAll('.step.hot')];
+const strip = document.querySelector('.strip').getBoundingClientRect();
+const colour = (what) => getComputedStyle(document.querySelector(what)).backgroundColor;
+return [rows.length, rows.every((row) => row.checkVisibility() && row.textContent.includes('◆')),
+  strip.width > 300 && strip.height > 10, colour('.step.hot .bar') !== colour('.step:not(.hot) .bar'),
+  rows.every((row) => row.querySelector('.bar').getBoundingClientRect().width >= 2)]";
+    let seen = browser.say(script).await;
+    assert!(seen[0].as_u64().unwrap() >= 5, "{seen}");
+    assert_eq!(seen.as_array().unwrap()[1..], [true, true, true, true], "{seen}");
+}
+
+async fn search_and_zoom_work(browser: &Browser) {
+    let all = browser.say(SHOWN).await.as_u64().unwrap();
+    browser.write("#search", "vip").await;
+    let found = browser.say(SHOWN).await.as_u64().unwrap();
+    assert!((1..all).contains(&found), "{found} of {all}");
+    let told = browser.say("return document.querySelector('#found').textContent").await;
+    assert_eq!(told, format!("{found} of {all} steps"));
+    browser.clear("#search").await;
+    browser.write("#search", "x\u{e008}\u{e003}").await;
+    browser.clear("#search").await;
+    browser.say("document.querySelector('#search').dispatchEvent(new Event('input'))").await;
+    assert_eq!(browser.say(SHOWN).await, all);
+
+    let width = "return document.querySelector('.step .track').getBoundingClientRect().width";
+    let before = browser.say(width).await.as_f64().unwrap();
+    browser.click("[data-zoom=in]").await;
+    let near = browser.say(width).await.as_f64().unwrap();
+    assert!((near / before - 2.0).abs() < 0.1, "{before} became {near}");
+    let page = browser.say("return document.documentElement.scrollWidth <= innerWidth").await;
+    assert_eq!(page, true, "only the picture grows");
+    browser.click("[data-zoom=fit]").await;
+    assert_eq!(browser.say(width).await.as_f64().unwrap(), before);
+}
+
+async fn keys_reach_everything(browser: &Browser) {
+    let skip = "
+document.activeElement.blur(); window.scrollTo(0, 0);
+const first = [...document.querySelectorAll('a[href], button, input, summary, [tabindex=\"0\"]')][0];
+return first.className";
+    assert_eq!(browser.say(skip).await, "skip", "the way past the header comes first");
+    let row = ".step.hot > summary";
+    browser.write(row, "\u{e007}").await;
+    let open = "return document.querySelector('.step.hot').open";
+    assert_eq!(browser.say(open).await, true, "Enter opens a row");
+    let outline =
+        "return getComputedStyle(document.querySelector('.step.hot > summary')).outlineStyle";
+    assert_eq!(browser.say(outline).await, "solid", "who has the keyboard can be seen");
+    let named = "
+const nameless = (e) => !(e.closest('[aria-hidden]') || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() || e.closest('label'));
+return [...document.querySelectorAll('a[href], button, input, summary, section, [role=region]')].filter(nameless).length";
+    assert_eq!(browser.say(named).await, 0, "everything that can be reached has a name");
+}
+
+async fn fits_and_can_be_read(browser: &Browser, width: u32, scheme: &str) {
+    browser.pretend(width, scheme).await;
+    let fits = browser.say("return [document.documentElement.scrollWidth, innerWidth]").await;
+    assert!(fits[0].as_u64() <= Some(u64::from(width)), "{width} {scheme}: {fits}");
+    let cut = "
+return [...document.querySelectorAll('.step .name b, h1, h3, .time b')].filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)";
+    assert_eq!(browser.say(cut).await, serde_json::json!([]), "{width}: no name is cut");
+    let worst = browser.say(CONTRAST).await;
+    assert!(worst[0].as_f64().unwrap() >= 4.5, "{width} {scheme}: {worst}");
+    let dark = "
+const c = getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number);
+return c[0] + c[1] + c[2] < 200";
+    assert_eq!(browser.say(dark).await, scheme == "dark", "{scheme}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
+async fn the_timeline_tells_everything_without_script() {
+    let (Some(chromium), Some(driver)) = (Real::find("chromium"), Real::find("chromedriver"))
+    else {
+        return;
+    };
+    let folder = folder();
+    let page = made(folder.path()).await;
+    let browser = Browser::start(&chromium, &driver, false).await;
+    browser.open(&page).await;
+    let tools = browser.say("return document.querySelector('.tools').checkVisibility()").await;
+    assert_eq!(tools, false, "what needs a script is not offered");
+    let waited = "return document.querySelector('.step.hot:has(table)').id";
+    let id = browser.say(waited).await.as_str().unwrap().to_owned();
+    let row = format!("[id='{id}']");
+    let table = format!("return document.querySelector(\"{row} table\").checkVisibility()");
+    assert_eq!(browser.say(&table).await, false);
+    browser.click(&format!("{row} > summary")).await;
+    assert_eq!(browser.say(&table).await, true, "what it waited for is told by a click alone");
+}
