@@ -58,7 +58,7 @@ pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
             number => format!("{number} things are not as castle left them"),
         };
         let head = format!("drift: {things}; whose, what, and what `up` does");
-        text.push_str(&format!("\n{}\n", style.hang("", &head, Some(Tone::Title))));
+        text.push_str(&title(&head, style));
     }
     let owners = found.iter().map(|drift| drift.owner.chars().count()).max().unwrap_or(0);
     for Drift { step, owner, what, then } in found {
@@ -68,7 +68,7 @@ pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
     }
     if !unseen.is_empty() {
         let head = "unknown: what could not be looked at, and why; `up` looks again before it acts";
-        text.push_str(&format!("\n{}\n", style.hang("", head, Some(Tone::Title))));
+        text.push_str(&title(head, style));
     }
     for Unseen { step, why, behind } in unseen {
         let more = match behind {
@@ -80,6 +80,11 @@ pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The head of a part, after an empty line.
+fn title(words: &str, style: Style) -> String {
+    format!("\n{}\n", style.hang("", words, Some(Tone::Title)))
 }
 
 /// The plan as one JSON object, with what is not as castle left it and what could not be looked at.
