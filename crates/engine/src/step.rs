@@ -21,7 +21,8 @@ use crate::context::Context;
 /// calls [`Context::task`] or returns.
 #[async_trait]
 pub trait Step: Send + Sync {
-    /// Looks at the object without touching it. Only called when everything that the step needs is proven.
+    /// Looks at the object without touching it. Only called when everything that the step needs is proven; a plan that looks
+    /// behind what is to be mended ([`crate::survey::Surveyor::look_further`]) calls it earlier, and relies on nothing it says.
     ///
     /// Where the object is [`Observed::Right`], this must also put the step's outputs into
     /// [`Context::outputs`], because the step is then not going to act.

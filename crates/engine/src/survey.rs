@@ -1,7 +1,8 @@
 //! A look at the whole world before the plan: every step that can be seen is observed, none acts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use castle_journal::Records;
 use castle_model::deadline::Deadlines;
@@ -31,10 +32,43 @@ pub struct Surveyor<'a> {
 }
 
 /// The question put to a step.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Question {
+#[derive(Clone, Copy)]
+enum Question<'a> {
     Observe,
+    /// The same, where what these steps stand on may be other than wanted.
+    Further(&'a BTreeSet<StepId>),
     Leftover,
+}
+
+impl Question<'_> {
+    /// Whether what stands behind a step may be asked too.
+    fn goes_on(self, id: &StepId, look: &Look) -> bool {
+        match self {
+            // What does not answer, behind something that is to be mended, is often silent for that reason alone.
+            Self::Further(known) => passable(id, look, known) || is_silent(look),
+            _ => matches!(look, Look::Seen(Observed::Right { .. }) | Look::Leftover(_)),
+        }
+    }
+}
+
+/// How long a look may take that nobody relies on.
+const GLANCE: Duration = Duration::from_secs(10);
+
+/// Whether nobody knows how a step is, at least for now.
+fn is_silent(look: &Look) -> bool {
+    match look {
+        Look::Failed(failure) => failure.is_transient(),
+        look => matches!(look, Look::Seen(Observed::Unknown { .. })),
+    }
+}
+
+/// Whether a step answered, so that what stands behind it may be looked at, though nothing may rely on that.
+fn passable(id: &StepId, look: &Look, known: &BTreeSet<StepId>) -> bool {
+    match look {
+        Look::Seen(Observed::Right { .. }) => true,
+        Look::Seen(Observed::Wrong { .. } | Observed::Absent) => known.contains(id),
+        _ => false,
+    }
 }
 
 impl Surveyor<'_> {
@@ -58,7 +92,39 @@ impl Surveyor<'_> {
         survey
     }
 
-    async fn ask(&self, decls: &[StepDecl], question: Question) -> Survey {
+    /// Looks at what stood behind something that is not as wanted, for a plan that wants to name all differences at once.
+    /// Nothing is proven by it, so no run may rely on it: what comes after a change is looked at once more, then.
+    ///
+    /// Only where what was not as wanted answered, and a journal of ours knows that the step was done: of the rest nobody
+    /// knows whether it can be looked at. What can not is told with the step that it stands behind.
+    pub async fn look_further(&self, survey: &Survey, known: &BTreeSet<StepId>) -> Survey {
+        let mut further = Survey::new();
+        let waits = |id: &StepId| matches!(survey.get(id), Some(Look::After(_)));
+        let behind = self.graph.decls().iter().filter(|decl| waits(&decl.id));
+        let mut open: Vec<&StepDecl> = behind.filter(|decl| known.contains(&decl.id)).collect();
+        // One is let go at a time, since others may stand behind it.
+        while !open.is_empty() {
+            let stuck = open.iter().find_map(|decl| {
+                let need = decl.needs.iter().find(|need| {
+                    let seen = survey.get(*need).is_some_and(|look| passable(need, look, known));
+                    !seen && !open.iter().any(|other| other.id == **need)
+                })?;
+                Some((decl.id.clone(), need.clone()))
+            });
+            let Some((id, need)) = stuck else { break };
+            let root = match further.get(&need) {
+                Some(Look::After(root)) => root.clone(),
+                _ => need,
+            };
+            open.retain(|decl| decl.id != id);
+            further.insert(id, Look::After(root));
+        }
+        let decls: Vec<StepDecl> = open.into_iter().cloned().collect();
+        further.extend(self.ask(&decls, Question::Further(known)).await);
+        further
+    }
+
+    async fn ask(&self, decls: &[StepDecl], question: Question<'_>) -> Survey {
         let mut scheduler = Scheduler::new(decls);
         let by_id: BTreeMap<&StepId, &StepDecl> = decls.iter().map(|d| (&d.id, d)).collect();
         let mut survey = Survey::new();
@@ -75,12 +141,12 @@ impl Surveyor<'_> {
                     state: self.records.step(&id).clone(),
                     incarnation: self.records.incarnation.clone(),
                     outputs: self.outputs.clone(),
-                    deadline: Instant::now() + self.deadlines.get(&decl.deadline),
+                    deadline: Instant::now() + self.patience(decl, question),
                     mailbox: mailbox.clone(),
                     phase: Arc::default(),
                 };
-                let patient = decl.always;
-                let task = tasks.spawn(async move { look_at(step, &cx, question, patient).await });
+                let (patient, leftover) = (decl.always, matches!(question, Question::Leftover));
+                let task = tasks.spawn(async move { look_at(step, &cx, leftover, patient).await });
                 names.insert(task.id(), id);
             }
             let (task, look) = match tasks.join_next_with_id().await {
@@ -92,7 +158,7 @@ impl Surveyor<'_> {
                 }
             };
             let Some(id) = names.remove(&task) else { continue };
-            if matches!(look, Look::Seen(Observed::Right { .. }) | Look::Leftover(_)) {
+            if question.goes_on(&id, &look) {
                 scheduler.done(&id);
             } else {
                 for blocked in scheduler.failed(&id) {
@@ -109,24 +175,28 @@ impl Surveyor<'_> {
         }
         survey
     }
+
+    fn patience(&self, decl: &StepDecl, question: Question<'_>) -> Duration {
+        let patience = self.deadlines.get(&decl.deadline);
+        match question {
+            Question::Further(_) => patience.min(GLANCE),
+            _ => patience,
+        }
+    }
 }
 
 /// Looks at one step. What everything else hangs on (`patient`) is asked again while it fails transiently.
-async fn look_at(step: Arc<dyn Step>, cx: &Context, question: Question, patient: bool) -> Look {
+async fn look_at(step: Arc<dyn Step>, cx: &Context, leftover: bool, patient: bool) -> Look {
     let mut pause = Pace::RETRY.first;
     loop {
-        let look = match question {
-            Question::Observe => match timeout_at(cx.deadline(), step.observe(cx)).await {
-                Ok(Ok(observed)) => Look::Seen(observed),
-                Ok(Err(failure)) => Look::Failed(or_again(failure)),
-                Err(_) => Look::Failed(or_again(late(cx.step()))),
-            },
-            Question::Leftover => match timeout_at(cx.deadline(), step.leftover(cx)).await {
-                Ok(Ok(left)) => Look::Leftover(left),
-                Ok(Err(failure)) => Look::Failed(or_again(failure)),
-                Err(_) => Look::Failed(or_again(late(cx.step()))),
-            },
+        let look = if leftover {
+            let found = timeout_at(cx.deadline(), step.leftover(cx)).await;
+            found.map(|found| found.map_or_else(|e| Look::Failed(or_again(e)), Look::Leftover))
+        } else {
+            let seen = timeout_at(cx.deadline(), step.observe(cx)).await;
+            seen.map(|seen| seen.map_or_else(|e| Look::Failed(or_again(e)), Look::Seen))
         };
+        let look = look.unwrap_or_else(|_| Look::Failed(or_again(late(cx.step()))));
         let Look::Failed(failure) = &look else { return look };
         let delay = pause.max(failure.asked_to_wait());
         if !(patient && failure.is_transient() && Instant::now() + delay < cx.deadline()) {
@@ -151,7 +221,6 @@ fn late(step: &StepId) -> Failure {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::time::Duration;
 
     use async_trait::async_trait;
     use castle_model::Verb;
@@ -204,5 +273,91 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), 59);
         assert_eq!(waits, ["read secrets: 429 (asked again in 59 s)"]);
         assert!(outputs.waits().is_empty());
+    }
+
+    /// Sees this each time, and counts how often it was looked at.
+    struct Sees(Result<Observed, Failure>, Arc<AtomicU32>);
+
+    #[async_trait]
+    impl Step for Sees {
+        async fn observe(&self, _: &Context) -> Result<Observed, Failure> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.clone()
+        }
+
+        async fn gate(&self, _: &Context) -> Result<String, Failure> {
+            Ok("proven".to_owned())
+        }
+    }
+
+    /// Looks at steps (name, what it needs, what it sees), then further; gives the further looks and how many looks there were.
+    async fn further(
+        steps: &[(&str, &[&str], Result<Observed, Failure>)],
+        known: &[&str],
+    ) -> (Vec<String>, u32) {
+        let id = |name: &&str| StepId::new("l", name);
+        let looks = Arc::new(AtomicU32::new(0));
+        let mut graph = Graph::new();
+        for (name, needs, seen) in steps {
+            let decl = StepDecl::new(id(name), *name, "vm").needs(needs.iter().map(id)).undo();
+            graph.add(decl, Sees(seen.clone(), looks.clone()));
+        }
+        let (records, deadlines) = (Records::default(), Deadlines::default());
+        let surveyor = Surveyor {
+            graph: &graph,
+            records: &records,
+            outputs: Arc::default(),
+            deadlines: &deadlines,
+        };
+        let survey = surveyor.look().await;
+        let known = known.iter().map(id).collect();
+        let told = surveyor.look_further(&survey, &known).await.into_iter().map(|(id, look)| {
+            let words = match look {
+                Look::Seen(Observed::Wrong { why, .. }) => why,
+                Look::Seen(seen) => format!("{seen:?}"),
+                Look::After(need) => format!("after {need}"),
+                Look::Failed(failure) => failure.to_string(),
+                other @ Look::Leftover(_) => format!("{other:?}"),
+            };
+            format!("{id}: {words}")
+        });
+        (told.collect(), looks.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn behind_what_is_to_be_mended_is_looked_at_too() {
+        let wrong = |why: &str| Ok(Observed::wrong(why));
+        let gone = Failure::new(Class::Transient, "look", "no answer");
+        let steps: Vec<(&str, &[&str], _)> = vec![
+            ("vm", &[], wrong("memory")),
+            ("pool", &["vm"], wrong("addresses")),
+            ("flux", &["pool"], wrong("suspended")),
+            ("mute", &["vm"], Err(gone.clone())),
+            ("on-mute", &["mute"], wrong("seen all the same")),
+            ("new", &["vm"], wrong("never made")),
+            ("newer", &["new", "vm"], wrong("stands on it")),
+            ("dead", &[], Err(gone)),
+            ("on-dead", &["dead", "vm"], wrong("nobody knows")),
+            ("above", &["on-dead"], wrong("nobody knows")),
+        ];
+        let known = ["vm", "pool", "flux", "mute", "on-mute", "newer", "dead", "on-dead", "above"];
+        let (told, looks) = further(&steps, &known).await;
+        let expected = [
+            "l/above: after l/dead",
+            "l/flux: suspended",
+            "l/mute: look: no answer",
+            "l/newer: after l/new",
+            "l/on-dead: after l/dead",
+            "l/on-mute: seen all the same",
+            "l/pool: addresses",
+        ];
+        assert_eq!((told.as_slice(), looks), (expected.map(str::to_owned).as_slice(), 6));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_all_is_as_wanted_nothing_is_asked_twice() {
+        let right = || Ok(Observed::right("seen"));
+        let steps: Vec<(&str, &[&str], _)> = vec![("vm", &[], right()), ("pool", &["vm"], right())];
+        assert_eq!(further(&steps, &["vm", "pool"]).await, (Vec::new(), 2));
     }
 }

@@ -1,7 +1,7 @@
 //! A few objects of our own making: how they stand, applied after the server has tried them out, and probes.
 
 use castle_engine::{Context, Pace};
-use castle_kubernetes::judge::judge_among;
+use castle_kubernetes::judge::{judge, judge_among};
 use castle_kubernetes::{KubeError, Kubernetes, Mark, Mode, Object, ObjectId, Survey};
 use castle_model::{Change, Failure, Verdict};
 use castle_platforms::cluster::Objects;
@@ -66,7 +66,10 @@ pub(crate) fn held_up_among<'a>(
 ) -> Option<Verdict> {
     let mut late = Vec::new();
     for object in objects {
-        match judge_among(object, around.values()) {
+        // Of the first alone the reason is told, and only then are its pods looked for.
+        let verdict =
+            if late.is_empty() { judge_among(object, around.values()) } else { judge(object) };
+        match verdict {
             Verdict::Ready(_) => {}
             Verdict::Waiting(why) => {
                 late.push((format!("{} {}", object.kind(), object.name()), why));

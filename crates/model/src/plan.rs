@@ -123,6 +123,18 @@ pub struct Drift {
     pub then: String,
 }
 
+/// Something that stood and could not be looked at, so that nobody knows whether it differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unseen {
+    /// The step that looks after it.
+    pub step: StepId,
+    /// Why it could not be looked at.
+    pub why: String,
+    /// How many steps stand behind it, and were not looked at either.
+    pub behind: usize,
+}
+
 /// Everything a run will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

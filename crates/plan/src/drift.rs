@@ -2,41 +2,112 @@
 
 use std::collections::BTreeSet;
 
-use castle_model::plan::Drift;
+use castle_model::plan::{Drift, Unseen};
 use castle_model::step::Wording;
 use castle_model::{Observed, Plan, PlannedStep, StepId, Verb};
 
 use crate::survey::{Look, Survey};
 
-/// What differs of a castle that stands, or stood. `known` are the steps whose outcome a journal of ours holds; where all
-/// of that is lost, a castle that is adopted counts as standing.
-#[must_use]
-pub fn drift(plan: &Plan, survey: &Survey, known: &BTreeSet<StepId>) -> Vec<Drift> {
-    let adopted = known.is_empty() && plan.steps.iter().any(|step| step.verb == Verb::Adopt);
-    let stood = |step: &PlannedStep| adopted || known.contains(&step.decl.id);
-    plan.steps.iter().filter(|step| stood(step)).filter_map(|step| of(step, survey)).collect()
+/// What a look before the plan saw, what a look behind what is to be mended saw besides, and the steps whose outcome a journal of
+/// ours holds; where all of that is lost, a castle that is adopted counts as standing.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// The looks that the plan is made from.
+    pub survey: &'a Survey,
+    /// The looks that nothing relies on.
+    pub further: &'a Survey,
+    /// The steps that were done before.
+    pub known: &'a BTreeSet<StepId>,
 }
 
-fn of(step: &PlannedStep, survey: &Survey) -> Option<Drift> {
+/// What differs of a castle that stands, or stood.
+#[must_use]
+pub fn drift(plan: &Plan, seen: Seen<'_>) -> Vec<Drift> {
+    standing(plan, seen).filter_map(|step| of(step, seen)).collect()
+}
+
+/// What of a castle that stands could not be looked at, each with what stands behind it.
+#[must_use]
+pub fn unseen(plan: &Plan, seen: Seen<'_>) -> Vec<Unseen> {
+    let last = |step: &PlannedStep| seen.last(&step.decl.id).cloned();
+    standing(plan, seen)
+        .filter_map(|step| {
+            let why = match last(step)? {
+                // What the plan itself could not look at for good has drifted.
+                Look::Failed(failure)
+                    if failure.is_transient() || seen.further.contains_key(&step.decl.id) =>
+                {
+                    failure.to_string()
+                }
+                Look::Seen(Observed::Unknown { why }) => why,
+                _ => return None,
+            };
+            let id = &step.decl.id;
+            let behind =
+                standing(plan, seen).filter(|other| last(other) == Some(Look::After(id.clone())));
+            Some(Unseen { step: id.clone(), why, behind: behind.count() })
+        })
+        .collect()
+}
+
+impl<'a> Seen<'a> {
+    /// The last look at a step: the further one, where there is one.
+    fn last(self, step: &StepId) -> Option<&'a Look> {
+        self.further.get(step).or_else(|| self.survey.get(step))
+    }
+}
+
+/// The steps that stand, or stood.
+fn standing<'a>(plan: &'a Plan, seen: Seen<'a>) -> impl Iterator<Item = &'a PlannedStep> {
+    let adopted = seen.known.is_empty() && plan.steps.iter().any(|step| step.verb == Verb::Adopt);
+    plan.steps.iter().filter(move |step| adopted || seen.known.contains(&step.decl.id))
+}
+
+fn of(step: &PlannedStep, seen: Seen<'_>) -> Option<Drift> {
     let drift = |owner: &str, what: &str, then: &str| {
         let (owner, what, then) = (owner.to_owned(), what.to_owned(), then.to_owned());
         Some(Drift { step: step.decl.id.clone(), owner, what, then })
     };
-    match survey.get(&step.decl.id)? {
-        Look::Seen(Observed::Foreign { owner }) => drift("others", owner, "`up` stops here"),
-        Look::Failed(failure) if !failure.is_transient() => {
-            drift("castle", &failure.why, "`up` stops here")
-        }
+    let (id, wording) = (&step.decl.id, step.decl.wording);
+    if let (Some(Look::After(need)), Some(Look::Seen(found))) =
+        (seen.survey.get(id), seen.further.get(id))
+    {
+        // The run looks again when it comes there, and does no more than its plan showed.
+        let (what, verb) = match found {
+            Observed::Wrong { why, replace: false } => (why.as_str(), Verb::Update),
+            // A proof is nothing that could be gone: it fails because of what it stands behind.
+            Observed::Absent if wording == Some(Wording::Prove) => return None,
+            Observed::Absent => (IT_IS_GONE, Verb::Create),
+            Observed::Wrong { why, replace: true } => {
+                return drift(owner_of(step), why, &format!("{STOPS}, after {need}"));
+            }
+            Observed::Foreign { owner } => {
+                return drift("others", owner, &format!("{STOPS}, after {need}"));
+            }
+            Observed::Right { .. } | Observed::Unknown { .. } => return None,
+        };
+        return drift(
+            owner_of(step),
+            what,
+            &format!("{}, after {need}", consequence(verb, wording)),
+        );
+    }
+    match seen.survey.get(id)? {
+        Look::Seen(Observed::Foreign { owner }) => drift("others", owner, STOPS),
+        Look::Failed(failure) if !failure.is_transient() => drift("castle", &failure.why, STOPS),
         Look::Seen(Observed::Wrong { why, .. }) => {
-            drift(owner_of(step), why, consequence(step.verb, step.decl.wording))
+            drift(owner_of(step), why, consequence(step.verb, wording))
         }
         // Where everything is lost, what is absent may never have been there.
         Look::Seen(Observed::Absent) if step.reason == GONE => {
-            drift(owner_of(step), "it is gone", consequence(step.verb, step.decl.wording))
+            drift(owner_of(step), IT_IS_GONE, consequence(step.verb, wording))
         }
         _ => None,
     }
 }
+
+const IT_IS_GONE: &str = "it is gone";
+const STOPS: &str = "`up` stops here";
 
 /// Why a step that was done before is done once more.
 pub(crate) const GONE: &str = "gone since an earlier run";
@@ -78,7 +149,8 @@ mod tests {
         let survey = looks.into_iter().map(|(name, look)| (id(name), look)).collect();
         let known = known.iter().map(|name| id(name)).collect();
         let plan = up(&"blue".parse().unwrap(), &steps, &survey, &known).unwrap();
-        let told = drift(&plan, &survey, &known).into_iter();
+        let seen = Seen { survey: &survey, further: &Survey::new(), known: &known };
+        let told = drift(&plan, seen).into_iter();
         told.map(|d| format!("{} of {}: {}: {}", d.step, d.owner, d.what, d.then)).collect()
     }
 
@@ -125,5 +197,55 @@ mod tests {
         let mut adopted = looks();
         adopted.push(("image", Look::Seen(Observed::right("there"))));
         assert_eq!(drifts(adopted, &[]), ["l/half of castle: half made: mended in place"]);
+    }
+
+    #[test]
+    fn what_stands_behind_a_change_is_named_with_what_comes_first() {
+        let id = |name: &str| StepId::new("l", name);
+        let decl = |name: &str| match name {
+            "flux" => StepDecl::new(id(name), name, "vm").observed("Flux makes it"),
+            _ => StepDecl::new(id(name), name, "vm").undo(),
+        };
+        let after = || Look::After(id("vm"));
+        let silent = || Look::Failed(Failure::new(Class::Transient, "look at it", "no answer"));
+        let looks = [
+            ("vm", Look::Seen(Observed::wrong("memory 4096 -> 8192")), None),
+            ("pool", after(), Some(Look::Seen(Observed::wrong("addresses a -> b")))),
+            ("class", after(), Some(Look::Seen(Observed::Absent))),
+            ("disk", after(), Some(Look::Seen(Observed::stale("too large")))),
+            ("taken", after(), Some(Look::Seen(Observed::Foreign { owner: "VM `web`".into() }))),
+            ("flux", after(), Some(Look::Seen(Observed::wrong("0 of 1 ready")))),
+            ("right", after(), Some(Look::Seen(Observed::right("as wanted")))),
+            ("never", after(), None),
+            ("dark", after(), Some(silent())),
+            ("darker", after(), Some(Look::After(id("dark")))),
+            ("silent", silent(), None),
+        ];
+        let steps: Vec<StepDecl> = looks.iter().map(|(name, ..)| decl(name)).collect();
+        let known =
+            looks.iter().map(|(name, ..)| id(name)).filter(|known| *known != id("never")).collect();
+        let survey = looks.iter().map(|(name, look, _)| (id(name), look.clone())).collect();
+        let further =
+            looks.iter().filter_map(|(name, _, look)| Some((id(name), look.clone()?))).collect();
+        let plan = up(&"blue".parse().unwrap(), &steps, &survey, &known).unwrap();
+        let seen = Seen { survey: &survey, further: &further, known: &known };
+        let told = drift(&plan, seen).into_iter();
+        let told = told.map(|d| format!("{} of {}: {}: {}", d.step, d.owner, d.what, d.then));
+        let dark = unseen(&plan, seen).into_iter();
+        let dark =
+            dark.map(|u| format!("{} unseen: {}, and {} behind it", u.step, u.why, u.behind));
+        insta::assert_snapshot!(told.chain(dark).collect::<Vec<_>>().join("\n"), @"
+        l/vm of castle: memory 4096 -> 8192: mended in place
+        l/pool of castle: addresses a -> b: mended in place, after l/vm
+        l/class of castle: it is gone: made again, after l/vm
+        l/disk of castle: too large: `up` stops here, after l/vm
+        l/taken of others: VM `web`: `up` stops here, after l/vm
+        l/flux of Flux: 0 of 1 ready: looked at until Flux has mended it, after l/vm
+        l/dark unseen: look at it: no answer, and 1 behind it
+        l/silent unseen: look at it: no answer, and 0 behind it
+        ");
+        // What is only known from afar is not promised.
+        let pool = plan.steps.iter().find(|step| step.decl.id == id("pool")).unwrap();
+        assert_eq!((pool.verb, pool.unknown), (Verb::Leave, true));
     }
 }

@@ -8,7 +8,7 @@ mod make;
 pub mod order;
 pub mod survey;
 
-pub use drift::drift;
+pub use drift::{Seen, drift, unseen};
 pub use make::{down, up};
 pub use order::{OrderError, order};
 pub use survey::{Look, Survey};

@@ -4,19 +4,25 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use castle_engine::{Context, Graph, Step};
+use castle_engine::{Acted, Context, Graph, Step};
 use castle_kubernetes::judge::{judge, judge_all};
 use castle_kubernetes::{Object, ObjectId, Place};
 use castle_model::spec::NodeSpec;
-use castle_model::{Failure, Observed, Spec, StepDecl, Verdict};
+use castle_model::{Change, Failure, Observed, Spec, StepDecl, Verb, Verdict};
+use castle_talos::Presence;
 use castle_wire::World;
 use serde_json::Value;
 
 use crate::cluster::{Closer, Cluster, Objects, few, observed};
+use crate::handed::LIFE;
 use crate::ids;
-use crate::talos::{Patience, Realm};
+use crate::talos::{LIFE_OUTPUT, Patience, Realm, proven_in_this_life};
 
 const SYSTEM: &str = "kube-system";
+
+/// The service of a machine that is a node, and its state when it does what it should.
+const KUBELET: &str = "kubelet";
+const RUNNING: &str = "Running";
 
 /// What runs on every node: the network between pods, and the way to services.
 const ON_EACH: [&str; 2] = ["kube-flannel", "kube-proxy"];
@@ -50,6 +56,30 @@ struct Nodes {
 }
 
 impl Nodes {
+    /// Restarts the kubelets of nodes that had joined and are gone: each registers its Node when it starts, and only then.
+    async fn bring_back(&self, cx: &Context) -> Result<Change, Failure> {
+        let spec = &self.cluster.spec;
+        let there = self.cluster.look(cx, &Self::places()).await?;
+        let mut change = Change::Unchanged;
+        for node in gone(&spec.nodes, &there) {
+            // A machine that does not answer, or whose kubelet is about to start, joins by itself when it can.
+            let Presence::Ours(talos) = self.realm.look(cx, node.address).await? else { continue };
+            let failed = |error: castle_talos::TalosError| {
+                error.failure(format!("restart the kubelet of {}", node.name))
+            };
+            let services = talos.services().await.map_err(failed)?;
+            if services.iter().any(|service| service.id == KUBELET && service.state == RUNNING) {
+                talos.restart_service(KUBELET).await.map_err(failed)?;
+                cx.notice(format!(
+                    "restarted the kubelet of {}, so that it joins again",
+                    node.name
+                ));
+                change = Change::Updated;
+            }
+        }
+        Ok(change)
+    }
+
     fn places() -> Vec<Place> {
         vec![
             Place::everywhere("v1", "Node"),
@@ -70,7 +100,30 @@ impl Step for Nodes {
             );
             cx.left_so("others", what, note);
         }
-        Ok(observed(settle(&self.cluster.spec.nodes, self.cluster.spec.machine.coredns, &there)))
+        let before = proven_in_this_life(cx)?;
+        let missing: Vec<&str> =
+            gone(&self.cluster.spec.nodes, &there).map(|n| n.name.as_str()).collect();
+        if before && !missing.is_empty() {
+            let what = format!(
+                "Node {} is gone: its kubelet is restarted, so that it joins again",
+                few(&missing)
+            );
+            return Ok(Observed::wrong(what));
+        }
+        let seen =
+            observed(settle(&self.cluster.spec.nodes, self.cluster.spec.machine.coredns, &there));
+        if !before && matches!(seen, Observed::Right { .. }) {
+            cx.learn(LIFE_OUTPUT, cx.outputs().get(&LIFE)?.incarnation.to_string());
+        }
+        Ok(seen)
+    }
+
+    async fn act(&self, cx: &Context, _verb: Verb) -> Result<Acted, Failure> {
+        let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
+        // Before all of them have joined once, a Node that is missing is one that has not come yet.
+        let before = proven_in_this_life(cx)?;
+        let change = if before { self.bring_back(cx).await? } else { Change::Unchanged };
+        Ok(Acted::of(change).with(LIFE_OUTPUT, life))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
@@ -100,10 +153,7 @@ impl Step for Nodes {
             return Err(failure);
         }
         let there = self.cluster.look(cx, &Self::places()).await.unwrap_or_default();
-        let gone = |node: &&NodeSpec| {
-            !there.contains_key(&ObjectId::cluster("v1", "Node", node.name.as_str()))
-        };
-        let Some(gone) = spec.nodes.iter().find(gone).filter(|_| !there.is_empty()) else {
+        let Some(gone) = gone(&spec.nodes, &there).next() else {
             return Err(failure);
         };
         // Whoever deletes a Node of a machine that runs: its kubelet has joined before, and does so only when it starts.
@@ -113,6 +163,13 @@ impl Step for Nodes {
             gone.name, gone.address
         )))
     }
+}
+
+/// The declared nodes that the cluster does not know; none where it knows of nothing at all.
+fn gone<'a>(nodes: &'a [NodeSpec], there: &'a Objects) -> impl Iterator<Item = &'a NodeSpec> {
+    let is_known =
+        |node: &NodeSpec| there.contains_key(&ObjectId::cluster("v1", "Node", node.name.as_str()));
+    nodes.iter().filter(move |node| !there.is_empty() && !is_known(node))
 }
 
 /// The declared nodes that somebody has taken out of scheduling.

@@ -33,9 +33,10 @@ pub use extensions::extensions;
 
 pub(crate) use evidence::Patience;
 pub(crate) use realm::Realm;
+pub(crate) use vip::proven_in_this_life;
 
 /// The journaled output that says in which life a step was proven: what was true of an earlier one proves nothing.
-const LIFE_OUTPUT: &str = "incarnation";
+pub(crate) const LIFE_OUTPUT: &str = "incarnation";
 
 /// The step that waits for one machine to answer at its address.
 #[must_use]

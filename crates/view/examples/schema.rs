@@ -7,7 +7,7 @@
 use castle_model::audit::Audit;
 use castle_model::event::{Event, SCHEMA};
 use castle_model::history::PastRun;
-use castle_model::plan::{Drift, Plan};
+use castle_model::plan::{Drift, Plan, Unseen};
 use castle_view::secrets::{Escrow, Keys, Verified};
 use castle_view::status::Standing;
 use castle_view::why::Why;
@@ -17,11 +17,12 @@ use serde_json::{Map, Value, json};
 fn main() {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let event = serde_json::to_value(generator.subschema_for::<Event>()).unwrap_or_default();
-    let drift = drifts(&mut generator);
+    let drift = list_of::<Drift>(&mut generator);
+    let unseen = list_of::<Unseen>(&mut generator);
     let mut kinds = vec![event, rehearsal_event()];
     kinds.extend([
         typed::<Standing>(&mut generator, "status", &[]),
-        typed::<Plan>(&mut generator, "plan", &[("drift", drift)]),
+        typed::<Plan>(&mut generator, "plan", &[("drift", drift), ("unseen", unseen)]),
         typed::<PastRun>(&mut generator, "past-run", &[]),
         typed::<Audit>(&mut generator, "audit", &[]),
         typed::<Why>(&mut generator, "why", &[]),
@@ -30,6 +31,7 @@ fn main() {
         typed::<Verified>(&mut generator, "verified", &[]),
     ]);
     kinds.extend(told());
+    kinds.extend(rehearsed());
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What castle says to programs",
@@ -44,8 +46,8 @@ fn main() {
     }
 }
 
-fn drifts(generator: &mut SchemaGenerator) -> Value {
-    json!({ "type": "array", "items": generator.subschema_for::<Drift>() })
+fn list_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    json!({ "type": "array", "items": generator.subschema_for::<T>() })
 }
 
 /// An answer whose keys are those of a type, and some more.
@@ -105,16 +107,36 @@ fn rehearsal_event() -> Value {
     })
 }
 
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn texts() -> Value {
+    json!({ "type": "array", "items": { "type": "string" } })
+}
+
+fn maybe() -> Value {
+    json!({ "type": ["string", "null"] })
+}
+
+fn whole() -> Value {
+    json!({ "type": "integer" })
+}
+
+fn yes() -> Value {
+    json!({ "type": "boolean" })
+}
+
+fn object() -> Value {
+    json!({ "type": "object" })
+}
+
+fn objects() -> Value {
+    json!({ "type": "array", "items": { "type": "object" } })
+}
+
+/// Answers of rooms that this one does not know.
 fn told() -> Vec<Value> {
-    let (text, whole, yes) = (
-        || json!({ "type": "string" }),
-        || json!({ "type": "integer" }),
-        || json!({ "type": "boolean" }),
-    );
-    let texts = || json!({ "type": "array", "items": { "type": "string" } });
-    let maybe = || json!({ "type": ["string", "null"] });
-    let objects = || json!({ "type": "array", "items": { "type": "object" } });
-    let object = || json!({ "type": "object" });
     vec![
         answer(
             "error",
@@ -188,6 +210,12 @@ fn told() -> Vec<Value> {
                 ("hint?", text()),
             ],
         ),
+    ]
+}
+
+/// Answers of the rehearsal.
+fn rehearsed() -> Vec<Value> {
+    vec![
         answer(
             "fault-kind",
             "Something that can be broken in a rehearsal.",

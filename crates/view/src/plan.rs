@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use castle_model::plan::{Direction, Drift};
+use castle_model::plan::{Direction, Drift, Unseen};
 use castle_model::spec::BUILT_IN_LAYERS;
 use castle_model::step::Wording;
 use castle_model::{LayerName, Plan, PlannedStep, StepId, Verb};
@@ -45,36 +45,60 @@ pub fn text(plan: &Plan, style: Style) -> String {
     text
 }
 
-/// What is not as castle left it: whose it is, in what it differs, and what `up` does; nothing if all is as it was.
+/// What is not as castle left it: whose it is, in what it differs, and what `up` does; and what nobody knows of, because it could
+/// not be looked at. Nothing if all is as it was.
 #[must_use]
-pub fn drift(found: &[Drift], style: Style) -> String {
-    if found.is_empty() {
-        return String::new();
+pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
+    let steps = found.iter().map(|drift| &drift.step).chain(unseen.iter().map(|dark| &dark.step));
+    let steps = steps.map(|step| short(step).chars().count()).max().unwrap_or(0).min(24);
+    let mut text = String::new();
+    if !found.is_empty() {
+        let things = match found.len() {
+            1 => "1 thing is not as castle left it".to_owned(),
+            number => format!("{number} things are not as castle left them"),
+        };
+        let head = format!("drift: {things}; whose, what, and what `up` does");
+        text.push_str(&title(&head, style));
     }
-    let things = match found.len() {
-        1 => "1 thing is not as castle left it".to_owned(),
-        number => format!("{number} things are not as castle left them"),
-    };
-    let head = format!("drift: {things}; whose, what, and what `up` does");
-    let mut text = format!("\n{}\n", style.hang("", &head, Some(Tone::Title)));
     let owners = found.iter().map(|drift| drift.owner.chars().count()).max().unwrap_or(0);
-    let steps = found.iter().map(|drift| short(&drift.step).chars().count()).max().unwrap_or(0);
-    let steps = steps.min(24);
     for Drift { step, owner, what, then } in found {
         let prefix = format!("  {owner:<owners$}  {:<steps$}  ", short(step));
         text.push_str(&style.hang(&prefix, &format!("{what}: {then}"), None));
         text.push('\n');
     }
+    if !unseen.is_empty() {
+        let head = "unknown: what could not be looked at, and why; `up` looks again before it acts";
+        text.push_str(&title(head, style));
+    }
+    for Unseen { step, why, behind } in unseen {
+        let more = match behind {
+            0 => String::new(),
+            number => format!("; {} behind it", count(*number, "step")),
+        };
+        let prefix = format!("  {:<steps$}  ", short(step));
+        text.push_str(&style.hang(&prefix, &format!("{why}{more}"), None));
+        text.push('\n');
+    }
     text
 }
 
-/// The plan as one JSON object, with what is not as castle left it.
+/// The head of a part, after an empty line.
+fn title(words: &str, style: Style) -> String {
+    format!("\n{}\n", style.hang("", words, Some(Tone::Title)))
+}
+
+/// The plan as one JSON object, with what is not as castle left it and what could not be looked at.
 ///
 /// # Errors
 /// Never for a plan that was made by castle; the signature is that of the serialiser.
-pub fn json(plan: &Plan, drift: &[Drift]) -> Result<serde_json::Value, serde_json::Error> {
+pub fn json(
+    plan: &Plan,
+    drift: &[Drift],
+    unseen: &[Unseen],
+) -> Result<serde_json::Value, serde_json::Error> {
     let mut value = serde_json::to_value(plan)?;
     value["drift"] = serde_json::to_value(drift)?;
+    value["unseen"] = serde_json::to_value(unseen)?;
     Ok(value)
 }
 

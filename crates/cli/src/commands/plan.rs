@@ -8,7 +8,7 @@ use castle_journal::{Peek, Records, StateError, StateRoot};
 use castle_layers::secrets::source::Access;
 use castle_model::plan::{Direction, Drift};
 use castle_model::{StepId, UndoKind};
-use castle_plan::{Look, Survey};
+use castle_plan::{Look, Seen, Survey};
 use castle_wire::World;
 
 use crate::answer;
@@ -117,25 +117,33 @@ pub(crate) async fn show(
         outputs: outputs.clone(),
         deadlines: &castle.spec.deadlines,
     };
-    let survey = match castle.place {
-        Place::Real => real::patiently(surveyor.look(), heard, &outputs).await,
-        Place::Rehearsal => surveyor.look().await,
-    };
     let known = known(records);
+    let looks = async {
+        let survey = surveyor.look().await;
+        let further = surveyor.look_further(&survey, &known).await;
+        (survey, further)
+    };
+    let (survey, further) = match castle.place {
+        Place::Real => real::patiently(looks, heard, &outputs).await,
+        Place::Rehearsal => looks.await,
+    };
     let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known)?;
     let left = outputs.left();
-    let mut drift = castle_plan::drift(&plan, &survey, &known);
+    let seen = Seen { survey: &survey, further: &further, known: &known };
+    let mut drift = castle_plan::drift(&plan, seen);
     drift.extend(left.iter().map(|left| Drift {
         step: left.step.clone(),
         owner: left.owner.clone(),
         what: left.what.clone(),
         then: "left so".to_owned(),
     }));
+    let unseen_yet = castle_plan::unseen(&plan, seen);
     output::data(&if json {
-        answer::line("plan", &castle_view::plan::json(&plan, &drift).unwrap_or_default())
+        let value = castle_view::plan::json(&plan, &drift, &unseen_yet).unwrap_or_default();
+        answer::line("plan", &value)
     } else {
         let text = castle_view::plan::text(&plan, style(settings));
-        text + &castle_view::plan::drift(&drift, style(settings))
+        text + &castle_view::plan::drift(&drift, &unseen_yet, style(settings))
     });
     let told = |text: &String| left.iter().any(|left| left.note == *text);
     for text in outputs.take_notices().iter().filter(|text| !told(text)) {

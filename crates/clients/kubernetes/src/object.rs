@@ -124,7 +124,7 @@ impl Object {
     /// Group and version.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        self.text("/apiVersion").unwrap_or_default()
+        self.0.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The API group; empty for the core group.
@@ -136,19 +136,24 @@ impl Object {
     /// The kind.
     #[must_use]
     pub fn kind(&self) -> &str {
-        self.text("/kind").unwrap_or_default()
+        self.0.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text("/metadata/name").unwrap_or_default()
+        self.metadata("name").unwrap_or_default()
     }
 
     /// The namespace, if it says one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        self.text("/metadata/namespace")
+        self.metadata("namespace")
+    }
+
+    /// A text of its metadata. What every judge asks of every object is not looked up by pointer.
+    fn metadata(&self, name: &str) -> Option<&str> {
+        self.0.get("metadata")?.get(name)?.as_str()
     }
 
     /// A label's value.

@@ -4,6 +4,7 @@ use castle_model::Secret;
 use castle_talos_proto::machine::apply_configuration_request::Mode;
 use castle_talos_proto::machine::{
     ApplyConfigurationRequest, RebootRequest, ResetPartitionSpec, ResetRequest, ServiceInfo,
+    ServiceRestartRequest,
 };
 
 use crate::client::{CALL_DEADLINE, Talos};
@@ -125,6 +126,17 @@ impl Talos {
         let reply = self.call("ServiceList", CALL_DEADLINE, client.service_list(())).await?;
         let list = reply.messages.into_iter().next().ok_or_else(|| self.empty("ServiceList"))?;
         Ok(list.services.into_iter().map(read).collect())
+    }
+
+    /// Stops one service of the machine and starts it again. It answers once the service is stopped.
+    ///
+    /// # Errors
+    /// If the call fails, or the machine has no such service.
+    pub async fn restart_service(&self, id: &str) -> Result<(), TalosError> {
+        let mut client = self.machine();
+        let call = client.service_restart(ServiceRestartRequest { id: id.to_owned() });
+        self.call("ServiceRestart", CALL_DEADLINE, call).await?;
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use castle_engine::{Outputs, Report};
 use castle_journal::StepState;
 use castle_model::event::RunOutcome;
 use castle_model::{Class, StepId, Verb};
+use castle_plan::Seen;
 use castle_rehearsal::fault::{Names, Rule};
 use castle_rehearsal::host::runtime;
 use serde_json::{Value, json};
@@ -39,13 +40,17 @@ impl Rehearsal {
         let done = |state: &StepState| matches!(state, StepState::Done { .. });
         let known: BTreeSet<StepId> =
             records.steps.iter().filter(|(_, s)| done(s)).map(|(id, _)| id.clone()).collect();
+        let further = surveyor.look_further(&survey, &known).await;
         let plan = castle_plan::up(&self.spec.name, graph.decls(), &survey, &known).unwrap();
-        let ours = castle_plan::drift(&plan, &survey, &known).into_iter();
+        let seen = Seen { survey: &survey, further: &further, known: &known };
+        let ours = castle_plan::drift(&plan, seen).into_iter();
         let ours = ours.map(|d| format!("{} {}: {}: {}", d.owner, d.step, d.what, d.then));
+        let dark = castle_plan::unseen(&plan, seen).into_iter();
+        let dark = dark.map(|u| format!("unknown {}: {} (and {})", u.step, u.why, u.behind));
         let left = outputs.left().into_iter();
         let left = left.map(|l| format!("{} {}: {}: left so", l.owner, l.step, l.what));
         let consent = plan.steps.iter().any(|step| step.verb == Verb::Replace);
-        (ours.chain(left).map(|line| timeless(&line)).collect(), consent)
+        (ours.chain(left).chain(dark).map(|line| timeless(&line)).collect(), consent)
     }
 
     async fn mended(&mut self) -> Report {
@@ -87,21 +92,31 @@ fn is_mended(rules: &[&str], told: &[&str]) {
     });
 }
 
+/// What is told of a config whose machine does not answer.
+fn mute(name: &str, address: &str) -> String {
+    format!(
+        "unknown platform/config/{name}: configure {name} at {address}: cannot reach the Talos API of machine {address}: \
+         no answer from {address}:50000 within 0.5 s (and 0)"
+    )
+}
+
 #[test]
 fn a_machine_that_was_switched_off_is_switched_on() {
     is_mended(
         &["proxmox worker-01: stopped"],
-        &["castle platform/vm/worker-01: it is switched off -> switched on: mended in place"],
+        &[
+            "castle platform/vm/worker-01: it is switched off -> switched on: mended in place",
+            &mute("worker-01", "192.168.1.214"),
+        ],
     );
 }
 
 #[test]
 fn a_worker_and_a_control_plane_that_are_gone_are_made_again_under_their_old_names() {
-    is_mended(
-        &["proxmox worker-02: destroyed"],
-        &["castle platform/vm/worker-02: it is gone: made again"],
-    );
-    is_mended(&["proxmox cp-02: destroyed"], &["castle platform/vm/cp-02: it is gone: made again"]);
+    for (name, address) in [("worker-02", "192.168.1.215"), ("cp-02", "192.168.1.212")] {
+        let gone = format!("castle platform/vm/{name}: it is gone: made again");
+        is_mended(&[&format!("proxmox {name}: destroyed")], &[&gone, &mute(name, address)]);
+    }
 }
 
 #[test]
@@ -227,15 +242,23 @@ fn what_was_edited_in_the_cluster_is_set_back_and_says_by_whom() {
 }
 
 #[test]
-fn a_node_that_was_deleted_is_waited_for_and_its_cure_is_told() {
+fn a_node_that_was_deleted_joins_again_because_its_kubelet_is_restarted() {
+    is_mended(
+        &["kubernetes: deleted node/worker-01"],
+        &[
+            "castle platform/nodes: Node worker-01 is gone: its kubelet is restarted, so that it joins again: waited for, and proven again",
+        ],
+    );
+}
+
+#[test]
+fn a_node_that_nobody_remembers_is_waited_for_and_its_cure_is_told() {
     runtime().unwrap().block_on(async {
         let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
         rehearsal.mended().await;
         rehearsal.poke("kubernetes: deleted node/worker-01");
-        assert_eq!(
-            rehearsal.drift().await.0,
-            ["castle platform/nodes: not joined yet: worker-01: waited for, and proven again",]
-        );
+        // Without a journal it may as well be one that has not joined yet.
+        rehearsal.forget();
         let report = rehearsal.up().await;
         let failure = &report.failures[&castle_platforms::ids::nodes()];
         assert!(
@@ -245,6 +268,38 @@ fn a_node_that_was_deleted_is_waited_for_and_its_cure_is_told() {
         rehearsal.poke("talos worker-01: reboots");
         rehearsal.mended().await;
         rehearsal.stands_quietly("once it has joined").await;
+    });
+}
+
+#[test]
+fn everything_that_differs_is_named_though_one_stands_behind_the_other() {
+    runtime().unwrap().block_on(async {
+        let mut rehearsal = Rehearsal::open(castle_config::example(), 7);
+        rehearsal.mended().await;
+        for rule in [
+            "proxmox worker-01: edited memory 4096",
+            "proxmox cp-01: edited onboot 0",
+            "kubernetes: patched ipaddresspools/metallb-system/castle {\"spec\":{\"addresses\":[\"192.168.1.99-192.168.1.100\"]}}",
+            "kubernetes: patched gitrepositories/flux-system/flux-system {\"spec\":{\"suspend\":true}}",
+        ] {
+            rehearsal.poke(rule);
+        }
+        let changes = rehearsal.changes();
+        let (drift, consent) = rehearsal.drift().await;
+        assert_eq!(drift, [
+            "castle platform/vm/cp-01: onboot 0 -> 1: mended in place",
+            "castle platform/vm/worker-01: memory 4096 -> 8192, in force when it is next switched off and on: mended in place",
+            "castle networking/pool: 1 to change (IPAddressPool metallb-system/castle: kubectl-edit has changed .spec.addresses \
+             192.168.1.99-192.168.1.100 -> 192.168.1.230-192.168.1.245): mended in place, after platform/vm/cp-01",
+            "Flux gitops/source: GitRepository flux-system/flux-system: suspended: nothing changes until it is resumed: left so",
+        ]);
+        assert!(!consent);
+        assert_eq!(rehearsal.changes(), changes, "a look changes nothing");
+        rehearsal.mended().await;
+        let (drift, _) = rehearsal.drift().await;
+        assert_eq!(drift, [
+            "Flux gitops/source: GitRepository flux-system/flux-system: suspended: nothing changes until it is resumed: left so",
+        ]);
     });
 }
 

@@ -123,7 +123,7 @@ impl Step for Vip {
 }
 
 /// Whether an earlier run proved the step in the present life.
-pub(super) fn proven_in_this_life(cx: &Context) -> Result<bool, Failure> {
+pub(crate) fn proven_in_this_life(cx: &Context) -> Result<bool, Failure> {
     let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
     Ok(cx.state().outputs().get(LIFE_OUTPUT) == Some(&life))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::kinds::{Resource, all, join};
+use super::kinds::{Resource, all, join, of};
 use super::store::Store;
 use crate::turn::HttpReply;
 
@@ -52,11 +52,7 @@ pub(super) fn answer(store: &Store, path: &str, accept: &str, host: &str) -> Opt
 
 /// The answer about one group and version; none if there is no such group.
 pub(super) fn kinds(store: &Store, group: &str, version: &str) -> Option<Value> {
-    let mut resources: Vec<Value> = all(store)
-        .iter()
-        .filter(|kind| kind.group == group && kind.version == version)
-        .flat_map(listed)
-        .collect();
+    let mut resources: Vec<Value> = of(store, group, version).iter().flat_map(listed).collect();
     resources.sort_by_key(|entry| entry["name"].as_str().unwrap_or_default().to_owned());
     (!resources.is_empty()).then(|| {
         json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": join(group, version), "resources": resources})

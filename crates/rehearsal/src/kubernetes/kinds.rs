@@ -203,6 +203,17 @@ pub(super) fn all(store: &Store) -> Vec<Resource> {
     BUILT_IN.iter().map(built_in).chain(defined).collect()
 }
 
+/// The kinds of one group and version; the definitions of other groups are not read for it.
+pub(super) fn of(store: &Store, group: &str, version: &str) -> Vec<Resource> {
+    let own = BUILT_IN.iter().filter(|row| (row.0, row.1) == (group, version)).map(built_in);
+    let defined = store
+        .all("apiextensions.k8s.io", "customresourcedefinitions")
+        .filter(|(_, definition)| definition["spec"]["group"] == group)
+        .flat_map(|(_, definition)| from_definition(definition))
+        .filter(|kind| kind.version == version);
+    own.chain(defined).collect()
+}
+
 /// The kind that people mean by a name: `Deployment`, `deployments`, `deployments.apps`, `deploy`.
 pub(super) fn called(store: &Store, name: &str) -> Option<Resource> {
     let name = name.to_lowercase();

@@ -4,11 +4,18 @@ use tonic::Code;
 
 use super::call::{About, Call, Refusal, Reply};
 use super::machine::{Api, Machine, Sequence};
-use super::{Talos, authority};
+use super::{Milestone, Talos, authority};
+use crate::durations::Process;
 use crate::turn::Turn;
 
 /// What the API says while what is behind it is gone already.
 const DEAF: &str = "connection error: desc = \"transport: Error while dialing: dial unix /system/run/machined/machine.sock: connect: no such file or directory\"";
+
+/// The one service that is restarted by a call.
+const KUBELET: &str = "kubelet";
+
+/// How long the kubelet takes to start again where its image is there, in milliseconds.
+const KUBELET_RESTART: u64 = 1_500;
 
 /// Where etcd keeps its data.
 const ETCD_DATA: &str = "/var/lib/etcd";
@@ -36,6 +43,7 @@ impl Talos {
                 only_on_control_planes(machine, "etcd forfeit leadership")?;
                 self.forfeit(vmid).map(Reply::Name)
             }
+            Call::ServiceRestart { id } => self.restart(turn, vmid, &id),
             Call::Reboot => self.end(turn, vmid, Sequence::Reboot),
             Call::Shutdown => self.end(turn, vmid, Sequence::Shutdown),
             Call::Reset(wish) => self.end(turn, vmid, Sequence::Reset(wish)),
@@ -63,6 +71,26 @@ impl Talos {
                 machine.generation += 1;
             }
             self.start_etcd(turn, vmid);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Stops the kubelet and starts it again: it registers its node as if the machine had just booted.
+    fn restart(&mut self, turn: &mut Turn<'_>, vmid: u32, id: &str) -> Result<Reply, Refusal> {
+        let machine = self.machines.get_mut(&vmid).ok_or_else(Refusal::gone)?;
+        if !machine.noted.services.contains_key(id) {
+            return Err(Refusal::new(Code::Unknown, format!("service {id:?} not defined")));
+        }
+        if id != KUBELET {
+            let why = format!("the rehearsal restarts the kubelet alone, not {id}");
+            return Err(Refusal::new(Code::Unimplemented, why));
+        }
+        let running = &mut machine.running;
+        (running.kubelet, running.kubelet_failed, running.registering) = (false, false, false);
+        if machine.troubles.pulls_limited {
+            self.later(turn, vmid, Process::KubeletGivesUp, Milestone::KubeletFailed);
+        } else {
+            self.after(turn, vmid, KUBELET_RESTART, Milestone::Kubelet);
         }
         Ok(Reply::Done)
     }

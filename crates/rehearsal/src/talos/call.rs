@@ -102,6 +102,11 @@ pub enum Call {
         /// The folder.
         root: String,
     },
+    /// Stop a service and start it again.
+    ServiceRestart {
+        /// Its name.
+        id: String,
+    },
     /// Go down and come up again.
     Reboot,
     /// Go down.
@@ -137,6 +142,7 @@ impl Call {
             | Self::EtcdRemove { .. }
             | Self::EtcdLeave
             | Self::EtcdForfeit
+            | Self::ServiceRestart { .. }
             | Self::Reboot
             | Self::Shutdown
             | Self::Reset(_) => true,

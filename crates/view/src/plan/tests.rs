@@ -162,7 +162,7 @@ fn a_plan_with_nothing_to_do() {
 #[test]
 fn json_gives_the_same_plan_back() {
     let plan = plan(&[(Verb::Create, "it is absent", false)]);
-    let again: Plan = serde_json::from_value(json(&plan, &[]).unwrap()).unwrap();
+    let again: Plan = serde_json::from_value(json(&plan, &[], &[]).unwrap()).unwrap();
     assert_eq!(again, plan);
 }
 
@@ -188,11 +188,32 @@ fn what_has_drifted_is_told_with_its_owner_and_what_becomes_of_it() {
             "left so",
         ),
     ];
-    insta::assert_snapshot!(drift(&found, Style::default()), @"
+    insta::assert_snapshot!(drift(&found, &[], Style::default()), @"
     drift: 2 things are not as castle left them; whose, what, and what `up` does
       castle  vm/worker-01  memory 4096 -> 8192, in force when it is next switched
                             off and on: mended in place
       Flux    source        Kustomization flux-system/apps: suspended: left so
     ");
-    assert_eq!(drift(&[], Style::default()), "");
+    assert_eq!(drift(&[], &[], Style::default()), "");
+    let dark = |step, why: &str, behind| Unseen { step, why: why.to_owned(), behind };
+    let dark = [
+        dark(
+            StepId::new("platform", "nodes"),
+            "look at the cluster: nobody answers at 10.0.0.9:6443",
+            17,
+        ),
+        dark(StepId::new("gitops", "handover"), "no answer in time", 0),
+    ];
+    insta::assert_snapshot!(drift(&found[..1], &dark, Style::default()), @"
+
+    drift: 1 thing is not as castle left it; whose, what, and what `up` does
+      castle  vm/worker-01  memory 4096 -> 8192, in force when it is next switched
+                            off and on: mended in place
+
+    unknown: what could not be looked at, and why; `up` looks again before it acts
+      nodes         look at the cluster: nobody answers at 10.0.0.9:6443; 17 steps
+                    behind it
+      handover      no answer in time
+    ");
+    assert!(drift(&[], &dark, Style::default()).starts_with("\nunknown: "));
 }

@@ -144,12 +144,18 @@ fn kubectl_prints_the_columns_of_defined_kinds() {
         let (first, then): (Vec<Value>, Vec<Value>) = all.partition(|object| {
             matches!(object["kind"].as_str(), Some("Namespace" | "CustomResourceDefinition"))
         });
-        first.iter().for_each(|object| put(&mut rig, object));
+        for object in &first {
+            put(&mut rig, object);
+        }
         rig.pass(2_000);
-        then.iter().for_each(|object| put(&mut rig, object));
+        for object in &then {
+            put(&mut rig, object);
+        }
     }
     rig.pass(120_000);
-    documents(OWN).iter().for_each(|object| put(&mut rig, object));
+    for object in &documents(OWN) {
+        put(&mut rig, object);
+    }
     rig.pass(80_000);
     let shown: Vec<String> = [
         ("/apis/external-secrets.io/v1/clustersecretstores", false),

@@ -14,7 +14,8 @@ use castle_talos_proto::machine::{
     FeaturesInfo, FileInfo, Hostname, HostnameResponse, ListRequest, MemInfo, Memory,
     MemoryResponse, PlatformInfo, ReadRequest, Reboot, RebootRequest, RebootResponse, Reset,
     ResetRequest, ResetResponse, ServiceEvent, ServiceEvents, ServiceHealth, ServiceInfo,
-    ServiceList, ServiceListResponse, Shutdown, ShutdownRequest, ShutdownResponse, SystemStat,
+    ServiceList, ServiceListResponse, ServiceRestart, ServiceRestartRequest,
+    ServiceRestartResponse, Shutdown, ShutdownRequest, ShutdownResponse, SystemStat,
     SystemStatResponse, Version, VersionInfo, VersionResponse, apply_configuration_request,
     reset_request,
 };
@@ -222,6 +223,17 @@ impl MachineService for Caller {
         let services = services.into_iter().map(|service| self.service(service)).collect();
         let list = ServiceList { services, ..ServiceList::default() };
         Ok(Response::new(ServiceListResponse { messages: vec![list] }))
+    }
+
+    async fn service_restart(
+        &self,
+        request: Request<ServiceRestartRequest>,
+    ) -> Result<Response<ServiceRestartResponse>, Status> {
+        let id = request.into_inner().id;
+        self.put(Call::ServiceRestart { id: id.clone() }).await?;
+        let resp = format!("Service {id:?} restarted");
+        let messages = vec![ServiceRestart { resp, ..ServiceRestart::default() }];
+        Ok(Response::new(ServiceRestartResponse { messages }))
     }
 
     type KubeconfigStream = Answers<Data>;

@@ -31,6 +31,7 @@ pub(super) const EMULATED: &[&str] = &[
     "/machine.MachineService/Reboot",
     "/machine.MachineService/Reset",
     "/machine.MachineService/ServiceList",
+    "/machine.MachineService/ServiceRestart",
     "/machine.MachineService/Shutdown",
     "/machine.MachineService/SystemStat",
     "/machine.MachineService/Version",

@@ -49,6 +49,28 @@ fn a_reboot_shows_itself_and_ends_at_the_secure_api() {
 }
 
 #[test]
+fn a_kubelet_that_is_restarted_registers_its_node_again() {
+    let (mut bench, _) = Bench::risen(7, 1, 1);
+    let worker = bench.talos.machines[&431].hostname().to_owned();
+    let restart = |id: &str| Call::ServiceRestart { id: id.to_owned() };
+    assert_eq!(bench.call(431, restart("kubelet")), Ok(Reply::Done));
+    assert!(!bench.talos.machines[&431].running.kubelet);
+    let before = bench.signals.len();
+    bench.settle();
+    assert!(bench.talos.machines[&431].running.kubelet);
+    let joins =
+        |signal: &&Signal| matches!(signal, Signal::NodeJoined { name, .. } if *name == worker);
+    assert_eq!(bench.signals[before..].iter().filter(joins).count(), 1);
+    let unknown = bench.call(431, restart("nonsense"));
+    assert_eq!(
+        unknown,
+        Err(Refusal::Status(Code::Unknown, "service \"nonsense\" not defined".into()))
+    );
+    let other = bench.call(421, restart("etcd"));
+    assert!(matches!(other, Err(Refusal::Status(Code::Unimplemented, _))), "{other:?}");
+}
+
+#[test]
 fn a_holder_that_goes_in_good_order_hands_the_shared_address_on_at_once() {
     let (mut bench, _) = Bench::risen(9, 3, 0);
     let Some(Listen::KubeApi { vmid: holder }) = vip(&bench) else { panic!("no holder") };
