@@ -42,16 +42,11 @@ pub(crate) fn open(page: &Path, settings: &Settings) -> Result<(), Problem> {
             Err(error) => refused.push(format!("`{opener}`: {error}")),
         }
     }
-    let what = "no browser could be opened";
-    let problem =
-        Problem::new(Exit::Failed, what).hint(format!("open {} yourself", page.display()));
-    Err(match refused.first() {
-        Some(why) => Problem { causes: vec![why.clone()], ..problem },
-        None => {
-            let why = "neither `xdg-open` nor `open` is on this system".to_owned();
-            Problem { causes: vec![why], ..problem }
-        }
-    })
+    let nobody = || "neither `xdg-open` nor `open` is on this system".to_owned();
+    let why = refused.into_iter().next().unwrap_or_else(nobody);
+    let problem = Problem::new(Exit::Failed, "no browser could be opened");
+    let problem = Problem { causes: vec![why], ..problem };
+    Err(problem.hint(format!("open {} yourself", page.display())))
 }
 
 fn ask(opener: &str, page: &Path, settings: &Settings) -> io::Result<()> {

@@ -76,8 +76,9 @@ fn a_page_that_can_not_be_written_is_told_and_fails_nothing() {
     castle.run(&["up"]).ends(0);
     let runs = castle.state().join("runs");
     let first = std::fs::read_dir(&runs).unwrap().map(|file| file.unwrap().file_name());
-    let first =
-        first.filter_map(|name| name.into_string().ok()).find(|name| name.ends_with(".jsonl"));
+    let first = first
+        .filter_map(|name| name.into_string().ok())
+        .find(|name| name.strip_suffix(".jsonl").is_some());
     let date = first.unwrap().split_once('-').unwrap().1.replace(".jsonl", "");
     std::fs::create_dir(runs.join(format!("r0002-{date}.timeline.html"))).unwrap();
     let again = castle.run(&["up"]).ends(0);
