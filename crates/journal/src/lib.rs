@@ -43,7 +43,7 @@ pub use history::History;
 pub use holder::{Holder, Presence};
 pub use journals::{Journals, Start};
 pub use memory::{DiskFault, MemoryDisk};
-pub use rebirth::{Cycle, Rebirth, RebirthEnd, RebirthRecord};
+pub use rebirth::{Cycle, HalfEnd, Rebirth, RebirthEnd, RebirthRecord};
 pub use record::Record;
 pub use records::{INCARNATION_LAYER, Records, RunRecord};
 pub use root::{Peek, StateRoot};

@@ -7,6 +7,8 @@
 //! Each record is durable before the next half begins. What is not recorded is done again, and doing it again is safe:
 //! a finished `down` finds nothing, a finished `up` finds everything.
 
+mod course;
+
 use std::collections::BTreeSet;
 
 use castle_model::RunId;
@@ -19,6 +21,8 @@ use crate::entry::sum;
 use crate::error::{Corruption, StateError};
 use crate::journals::{Journals, repeated};
 use crate::records::RunRecord;
+
+pub use course::HalfEnd;
 
 /// The file, in the state folder.
 pub(crate) const REBIRTH_FILE: &str = "rebirth.journal";

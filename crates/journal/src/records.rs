@@ -65,6 +65,14 @@ impl Records {
         self.last_run.as_ref().map(|run| &run.id).max(self.earlier.as_ref())
     }
 
+    /// Whether nothing is known of a castle: none was born, or everything of it was undone or forgotten.
+    #[must_use]
+    pub fn is_reset(&self) -> bool {
+        let nothing =
+            |state: &StepState| matches!(state, StepState::Absent | StepState::Undone { .. });
+        self.incarnation.is_none() && self.steps.values().all(nothing)
+    }
+
     /// The steps of one layer.
     pub fn layer<'a>(
         &'a self,

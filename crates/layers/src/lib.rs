@@ -18,6 +18,7 @@ mod silent;
 pub mod storage;
 mod trial;
 mod watched;
+pub mod wipe;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `castle rebirth`: down and up as one act with a journal of its own, once or so many times without a hand.
 
-use castle_journal::{History, Journals, Rebirth, RebirthEnd, RebirthRecord, Runs};
+use castle_journal::{HalfEnd, History, Journals, Rebirth, RebirthEnd, RebirthRecord, Runs};
 use castle_model::plan::Direction;
 use castle_model::{PastRun, RunId};
 use castle_view::history::{Reborn, cycles};
@@ -25,9 +25,9 @@ pub(crate) async fn carry_on(
     // The first way down has somebody's agreement of its own; those that follow belong to what was agreed to at the beginning.
     let agreed = begin(session, certify, consent, journals).await?;
     let mut agreed =
-        due(journals).filter(|(direction, _)| *direction == Direction::Down).map(|_| agreed);
-    while let Some((direction, rebirth)) = due(journals) {
-        tell(session, &heading(&rebirth, direction));
+        due(journals).filter(|direction| *direction == Direction::Down).map(|_| agreed);
+    while let Some((direction, rebirth)) = journals.due_half() {
+        tell(session, &heading(rebirth, direction));
         let consent = match direction {
             Direction::Down => agreed.take().unwrap_or(Consent::Given),
             Direction::Up => consent.clone(),
@@ -141,7 +141,7 @@ async fn begin(
     } else {
         tell_cycles(session, Act::Rebirth(certify));
     }
-    let razes = due(journals).is_none_or(|(direction, _)| direction == Direction::Down);
+    let razes = due(journals).is_none_or(|direction| direction == Direction::Down);
     let whole = open.as_ref().is_some_and(Rebirth::is_complete);
     let agreed = match consent {
         Consent::Ask if razes && !whole => {
@@ -149,10 +149,7 @@ async fn begin(
         }
         other => other.clone(),
     };
-    let after = journals.records().last_run.as_ref().map(|run| run.id.clone());
-    let begun =
-        RebirthRecord::Begun { cycles: certify.unwrap_or(1), certify: certify.is_some(), after };
-    record(session, journals, if open.is_some() { &RebirthRecord::Resumed } else { &begun })?;
+    journals.begin_rebirth(session.now(), certify).map_err(|e| state_problem(&e))?;
     Ok(agreed)
 }
 
@@ -183,21 +180,16 @@ fn refuse_other(
 
 /// What the run journal knows better: a castle on its way up is not razed again.
 fn catch_up(session: &Session<'_>, journals: &mut Journals) -> Result<(), Problem> {
-    let last = journals.records().last_run.clone();
-    let behind = |rebirth: &Rebirth| last.as_ref().is_some_and(|last| rebirth.is_behind(last));
-    if !journals.open_rebirth().is_some_and(behind) {
-        return Ok(());
+    if journals.catch_up_rebirth(session.now()).map_err(|e| state_problem(&e))? {
+        output::talk(
+            "notice: the end of the rebirth's journal was lost; the runs tell that the castle was on its way up",
+        );
     }
-    output::talk(
-        "notice: the end of the rebirth's journal was lost; the runs tell that the castle was on its way up",
-    );
-    let run = last.map_or_else(|| RunId::new("lost"), |last| last.id);
-    record(session, journals, &RebirthRecord::Razed { run })
+    Ok(())
 }
 
-fn due(journals: &Journals) -> Option<(Direction, Rebirth)> {
-    let rebirth = journals.open_rebirth()?;
-    Some((rebirth.due()?, rebirth.clone()))
+fn due(journals: &Journals) -> Option<Direction> {
+    journals.due_half().map(|(direction, _)| direction)
 }
 
 fn heading(rebirth: &Rebirth, direction: Direction) -> String {
@@ -218,18 +210,18 @@ fn note(
     journals: &mut Journals,
 ) -> Result<Option<Exit>, Problem> {
     let run = ended.run.clone();
-    let (noted, exit) = match (ended.exit, direction) {
-        (Exit::Done, Direction::Down) => (Some(RebirthRecord::Razed { run }), None),
-        (Exit::Done, Direction::Up) => (Some(RebirthRecord::Risen { run }), None),
-        (Exit::Interrupted, _) => (None, Some(Exit::Interrupted)),
-        (exit, _) => {
+    let (noted, exit) = match ended.exit {
+        Exit::Done => (Some(HalfEnd::Done(run)), None),
+        Exit::Interrupted => (None, Some(Exit::Interrupted)),
+        exit => {
             let told = ended.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned());
             let why = format!("{} in {run}: {told}", word(direction));
-            (Some(RebirthRecord::Stumbled { exit: exit as u8, why }), Some(exit))
+            (Some(HalfEnd::Stumbled { exit: exit as u8, why }), Some(exit))
         }
     };
     if let Some(noted) = noted {
-        record(session, journals, &noted)?;
+        let noted = journals.note_half(session.now(), direction, noted);
+        noted.map_err(|e| state_problem(&e))?;
     }
     if exit.is_some() {
         tell(session, &open_words(session, journals));
@@ -255,13 +247,10 @@ fn open_words(session: &Session<'_>, journals: &Journals) -> String {
 
 /// The last words: the table, the verdict, the exit code.
 fn conclude(session: &Session<'_>, journals: &mut Journals) -> Result<Exit, Problem> {
-    let Some(rebirth) = journals.open_rebirth() else { return Ok(Exit::Done) };
-    let end = match (rebirth.certify, rebirth.spoiled()) {
-        (false, _) => RebirthEnd::Done,
-        (true, None) => RebirthEnd::Certified,
-        (true, Some(why)) => RebirthEnd::NotCertified { why },
-    };
-    record(session, journals, &RebirthRecord::Ended { end })?;
+    if journals.open_rebirth().is_none() {
+        return Ok(Exit::Done);
+    }
+    journals.conclude_rebirth(session.now()).map_err(|e| state_problem(&e))?;
     let history = session.runs.and_then(|runs| runs.history().ok()).unwrap_or_default();
     let rebirth = journals.rebirth().ok().flatten();
     Ok(rebirth.map_or(Exit::Done, |rebirth| {

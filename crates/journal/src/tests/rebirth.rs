@@ -5,7 +5,7 @@ use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
 
-use crate::{Journals, MemoryDisk, Rebirth, RebirthEnd, RebirthRecord, Start, StateError};
+use crate::{HalfEnd, Journals, MemoryDisk, Rebirth, RebirthEnd, RebirthRecord, Start, StateError};
 
 use super::start;
 
@@ -165,4 +165,29 @@ fn a_way_up_that_only_the_runs_know_is_not_razed_again() {
     journals.record_rebirth(Moment(1), &RebirthRecord::Razed { run: run(2) }).unwrap();
     journals.record_rebirth(Moment(1), &RebirthRecord::Risen { run: run(3) }).unwrap();
     assert!(!behind(&journals), "the next cycle begins on its way down");
+}
+
+#[test]
+fn the_course_goes_on_in_another_process_and_ends_with_its_verdict() {
+    let disk = MemoryDisk::new();
+    let (at, due) = (Moment(7), || open(&disk).due_half().map(|(direction, _)| direction));
+    open(&disk).begin_rebirth(at, None).unwrap();
+    assert!(!open(&disk).catch_up_rebirth(at).unwrap(), "there is nothing that only runs know");
+    assert_eq!(due(), Some(Direction::Down));
+    open(&disk).note_half(at, Direction::Down, HalfEnd::Done(run(1))).unwrap();
+    open(&disk).begin_rebirth(at, None).unwrap();
+    assert_eq!(due(), Some(Direction::Up), "it is gone on with, and not begun a second time");
+    let stumbled = HalfEnd::Stumbled { exit: 1, why: "a VM was denied".into() };
+    open(&disk).note_half(at, Direction::Up, stumbled).unwrap();
+    assert_eq!(due(), Some(Direction::Up), "what stumbled is still due");
+    open(&disk).note_half(at, Direction::Up, HalfEnd::Done(run(2))).unwrap();
+    assert_eq!(due(), None);
+    open(&disk).conclude_rebirth(at).unwrap();
+    let journals = open(&disk);
+    let rebirth = journals.rebirth().unwrap().unwrap();
+    assert_eq!(rebirth.ended, Some((at, RebirthEnd::Done)));
+    assert!(rebirth.seen[0].resumed && rebirth.seen[0].stumbled.is_some());
+    open(&disk).conclude_rebirth(at).unwrap();
+    open(&disk).begin_rebirth(at, Some(3)).unwrap();
+    assert_eq!(open(&disk).open_rebirth().unwrap().cycles, 3, "another one can be begun");
 }
