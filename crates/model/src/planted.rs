@@ -46,6 +46,8 @@ pub enum Bug {
     NumberIsProof,
     /// A mark counts without the UUID that goes with it.
     UuidUnchecked,
+    /// Every guest in the range is switched off, whoever's it is.
+    NeighbourStopped,
     /// A VM that can not be asked for counts as gone.
     UnreachableIsGone,
     /// What is under way is made a second time instead of being looked for.
@@ -62,7 +64,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::ActBeforeIntent,
         Self::SyncSkipped,
         Self::GateSkipped,
@@ -81,6 +83,7 @@ impl Bug {
         Self::OwnershipUnchecked,
         Self::NumberIsProof,
         Self::UuidUnchecked,
+        Self::NeighbourStopped,
         Self::UnreachableIsGone,
         Self::SecondDownload,
         Self::BootstrapMoved,

@@ -16,12 +16,22 @@ use std::thread::available_parallelism;
 use castle_proof::castle::{Around, run};
 use castle_proof::matrix::{Judged, reference};
 use castle_proof::point::{Fork, Point, Recorder, Taker};
-use castle_proof::{Act, Almanac, Command, Life, Setting, Shape, live, matrix, point_of};
+use castle_proof::{
+    Act, Almanac, Command, Life, Setting, Shape, live, live_watched, matrix, point_of,
+};
 use castle_rehearsal::bound::{GONE, Question, longest};
 use serde_json::json;
 
+#[path = "proof/progress.rs"]
+mod progress;
+
+use progress::Progress;
+
 /// The seed of the matrix' world.
 const SEED: u64 = 8;
+
+/// Each so manieth seed is watched at every moment of its undisturbed runs: that takes longer.
+const WATCHED: u64 = 8;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -56,8 +66,15 @@ fn whole(act: Act, (part, parts): (usize, usize)) -> Result<bool, Box<dyn Error>
     let setting = Setting::of(Shape::WHOLE, SEED);
     let reference = reference(&setting, act)?;
     let threads = available_parallelism()?.get();
-    let found =
-        matrix(&setting, &reference, move |p| p.fresh && p.state % parts == part % parts, threads);
+    let part = part % parts;
+    let chosen_states = (reference.states + parts - 1 - part) / parts;
+    let mut progress = Progress::new(act.word(), chosen_states as u64);
+    let chosen = move |p: &Point| p.fresh && p.state % parts == part;
+    let found = matrix(&setting, &reference, chosen, threads, |so_far| {
+        let tried: usize = so_far.tried.values().sum();
+        progress.at(tried as u64, &format!("{} broken", so_far.broken.len()));
+    });
+    progress.clear();
     let tried: usize = found.tried.values().sum();
     let word = act.word();
     writeln!(
@@ -100,13 +117,20 @@ fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
             scope.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= from + count || results.send(live(seed, almanac)).is_err() {
+                    if seed >= from + count {
+                        break;
+                    }
+                    let watched = seed.is_multiple_of(WATCHED);
+                    let life =
+                        if watched { live_watched(seed, almanac) } else { live(seed, almanac) };
+                    if results.send(life).is_err() {
                         break;
                     }
                 }
             });
         }
         drop(results);
+        let mut progress = Progress::new("seeds", count);
         for life in lives {
             lived += 1;
             kinds.extend(life.kinds.iter().cloned());
@@ -114,14 +138,16 @@ fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
             converged += u64::from(life.converged);
             if !life.violations.is_empty() {
                 broken += 1;
+                progress.clear();
                 story(&life)?;
             }
+            let rate = rate(lived, began)?;
+            progress.at(lived, &format!("{broken} broken, {rate:.2} a second and core"));
         }
+        progress.clear();
         Ok(())
     })?;
-    let spent = processor_seconds()? - began;
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more")]
-    let rate = lived as f64 / spent.max(0.001);
+    let rate = rate(lived, began)?;
     writeln!(
         stdout(),
         "{lived} seeds from {from}: {broken} broken; {runs} runs, {crashes} killed, {converged} ends converged, {} kinds of faults struck; {rate:.2} seeds a second and core",
@@ -130,8 +156,15 @@ fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
     Ok(broken == 0 && lived == count)
 }
 
+/// How many lives a core plays in a second, by the processor time since.
+fn rate(lived: u64, began: f64) -> Result<f64, Box<dyn Error>> {
+    let spent = (processor_seconds()? - began).max(0.001);
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more")]
+    Ok(lived as f64 / spent)
+}
+
 fn seed(number: u64) -> Result<bool, Box<dyn Error>> {
-    let life = live(number, &Almanac::default());
+    let life = live_watched(number, &Almanac::default());
     story(&life)?;
     Ok(life.violations.is_empty())
 }
@@ -184,8 +217,7 @@ fn figures(seeds: u64) -> Result<bool, Box<dyn Error>> {
     for seed in 1..=seeds {
         drop(live(seed, &almanac));
     }
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more")]
-    let rate = seeds as f64 / (processor_seconds()? - began).max(0.001);
+    let rate = rate(seeds, began)?;
     writeln!(stdout(), "{}", json!({"case": "seeds", "per_second_and_core": rate}))?;
     Ok(true)
 }

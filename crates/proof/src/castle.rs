@@ -5,14 +5,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use castle_engine::whole::WholeError;
-use castle_engine::{Report, Stop, Whole};
+use castle_engine::{Graph, Report, Stop, Whole};
 use castle_infisical::Credentials;
-use castle_journal::{Journals, MemoryDisk, Records};
+use castle_journal::{HalfEnd, Journals, MemoryDisk, Records};
+use castle_layers::audit::audit;
 use castle_layers::secrets::source::Access;
+use castle_layers::wipe::Found;
+use castle_model::audit::Item;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::Trust;
-use castle_model::{Event, Failure, Plan, RunId};
+use castle_model::time::Moment;
+use castle_model::{Event, Failure, Plan, RunId, Spec};
 use castle_rehearsal::Host;
 use castle_rehearsal::fault::Rule;
 use castle_rehearsal::host::runtime;
@@ -43,6 +47,13 @@ impl Stand {
         Self { datacenter: self.datacenter.clone(), disk: self.disk.copy() }
     }
 
+    /// Whether the last rebirth that was begun is over, by its own journal.
+    #[must_use]
+    pub fn is_reborn(&self) -> bool {
+        let Ok(journals) = Journals::open(Box::new(self.disk.copy())) else { return false };
+        matches!(journals.rebirth(), Ok(Some(rebirth)) if rebirth.ended.is_some())
+    }
+
     /// What the journals say; an error is the journals' own.
     ///
     /// # Errors
@@ -60,6 +71,10 @@ pub enum Command {
     Up,
     /// `castle down`.
     Down,
+    /// `castle wipe --yes`.
+    Wipe,
+    /// `castle rebirth --yes`: one process, both halves, by the journal of its own.
+    Rebirth,
 }
 
 impl Command {
@@ -69,13 +84,8 @@ impl Command {
         match self {
             Self::Up => "up",
             Self::Down => "down",
-        }
-    }
-
-    fn direction(self) -> Direction {
-        match self {
-            Self::Up => Direction::Up,
-            Self::Down => Direction::Down,
+            Self::Wipe => "wipe",
+            Self::Rebirth => "rebirth",
         }
     }
 }
@@ -95,8 +105,11 @@ pub struct Around {
 pub struct Run {
     /// What was started.
     pub command: Command,
-    /// How it ended, in the words of the error if it came to no report.
-    pub ended: Result<(Plan, Report), String>,
+    /// The runs that it was made of, each with how it ended; the words of the error if one came to no report. A wipe that
+    /// finds nothing has none, a rebirth up to two.
+    pub ended: Result<Vec<(Plan, Report)>, String>,
+    /// What castle's own audit says is left, where the command ends with one.
+    pub left: Vec<String>,
     /// Why it refused to begin, if it did.
     pub refused: Option<Failure>,
     /// What it told.
@@ -124,7 +137,8 @@ impl Run {
     /// Whether every step is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        matches!(&self.ended, Ok((_, report)) if report.outcome == RunOutcome::Done)
+        let done = |(_, report): &(Plan, Report)| report.outcome == RunOutcome::Done;
+        self.left.is_empty() && self.ended.as_ref().is_ok_and(|runs| runs.iter().all(done))
     }
 
     /// How it ended, in words.
@@ -135,14 +149,19 @@ impl Run {
                 Some(failure) => format!("{error}: {failure}"),
                 None => error.clone(),
             },
-            Ok((_, report)) => {
-                let failures = report.failures.iter();
-                let told: Vec<String> =
-                    failures.map(|(step, failure)| format!("{step}: {failure}")).collect();
-                format!("{:?} {}", report.outcome, told.join("; "))
+            Ok(runs) => {
+                let mut told: Vec<String> = runs.iter().map(verdict_of).collect();
+                told.extend(self.left.iter().map(|what| format!("left over: {what}")));
+                told.join(", then ")
             }
         }
     }
+}
+
+fn verdict_of((_, report): &(Plan, Report)) -> String {
+    let failures = report.failures.iter();
+    let told: Vec<String> = failures.map(|(step, failure)| format!("{step}: {failure}")).collect();
+    format!("{:?} {}", report.outcome, told.join("; "))
 }
 
 /// Runs a command as a process of its own, on a runtime of its own.
@@ -200,11 +219,12 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
     let struck = kinds.into_iter().filter(|(text, _)| struck_by.iter().any(|s| s.rule == *text));
     let struck = struck.map(|(_, kind)| kind).collect();
     let stand = Stand { datacenter, disk };
-    let Telling { events, refused } = telling;
+    let Telling { events, refused, left } = telling;
     let first_call = first.get().map(|heard: &Instant| heard.duration_since(began));
     Run {
         command,
         ended,
+        left,
         refused,
         events,
         requests,
@@ -223,6 +243,7 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
 struct Telling {
     events: Vec<Event>,
     refused: Option<Failure>,
+    left: Vec<String>,
 }
 
 async fn castle(
@@ -231,43 +252,134 @@ async fn castle(
     command: Command,
     disk: ToldDisk,
     told: &mut Telling,
-) -> Result<(Plan, Report), String> {
+) -> Result<Vec<(Plan, Report)>, String> {
     let mut spec = setting.spec.clone();
     if let Some(proxmox) = spec.platform.proxmox_mut() {
         let fingerprint = host.proxmox_fingerprint().map_err(|e| chain(&e))?;
         proxmox.trust = Trust::Fingerprint(fingerprint);
     }
-    let spec = Arc::new(spec);
     let (client_id, client_secret) = host.credentials();
-    let access = Access::to_infisical(Credentials { client_id, client_secret });
-    let graph = castle_layers::build(&spec, &host.world(), access);
-    let mut journals = Journals::open(Box::new(disk)).map_err(|e| chain(&e))?;
-    let clock = host.clock();
-    let now = clock.clone();
-    let opened = host.read(|world| world.opens);
-    let whole = Whole {
-        castle: &spec.name,
-        graph: &graph,
-        journals: &mut journals,
-        deadlines: &spec.deadlines,
-        now: Arc::new(move || clock.now()),
-        face: &mut |event: &Event| told.events.push(event.clone()),
-        run: RunId::new(format!("r{opened:04}")),
-        stop: Stop::default(),
+    let mut process = Process {
+        host,
+        spec: Arc::new(spec),
+        access: Access::to_infisical(Credentials { client_id, client_secret }),
+        journals: Journals::open(Box::new(disk)).map_err(|e| chain(&e))?,
+        told,
+        runs: Vec::new(),
     };
-    let report = match whole.go(command.direction()).await {
-        Ok(report) => report,
-        Err(error @ WholeError::Blind(..)) => {
-            let text = chain(&error);
-            if let WholeError::Blind(_, failure) = error {
-                told.refused = Some(*failure);
+    match command {
+        Command::Up => process.half(Direction::Up).await.map(drop)?,
+        Command::Down => process.half(Direction::Down).await.map(drop)?,
+        Command::Wipe => process.wipe().await?,
+        Command::Rebirth => process.rebirth().await?,
+    }
+    Ok(process.runs)
+}
+
+/// What a process holds.
+struct Process<'a> {
+    host: &'a Host,
+    spec: Arc<Spec>,
+    access: Access,
+    journals: Journals,
+    told: &'a mut Telling,
+    runs: Vec<(Plan, Report)>,
+}
+
+impl Process<'_> {
+    fn now(&self) -> Moment {
+        self.host.clock().now()
+    }
+
+    /// One way, from the first look to the report.
+    async fn half(&mut self, direction: Direction) -> Result<RunId, String> {
+        let graph = castle_layers::build(&self.spec, &self.host.world(), self.access.clone());
+        self.run(&graph, direction).await
+    }
+
+    async fn run(&mut self, graph: &Graph, direction: Direction) -> Result<RunId, String> {
+        let opened = self.host.read(|world| world.opens);
+        let nth = ["", "b", "c"].get(self.runs.len()).unwrap_or(&"z");
+        let run = RunId::new(format!("r{opened:04}{nth}"));
+        let (clock, events) = (self.host.clock(), &mut self.told.events);
+        let whole = Whole {
+            castle: &self.spec.name,
+            graph,
+            journals: &mut self.journals,
+            deadlines: &self.spec.deadlines,
+            now: Arc::new(move || clock.now()),
+            face: &mut |event: &Event| events.push(event.clone()),
+            run: run.clone(),
+            stop: Stop::default(),
+        };
+        let report = match whole.go(direction).await {
+            Ok(report) => report,
+            Err(error) => {
+                let text = chain(&error);
+                if let WholeError::Blind(_, failure) = error {
+                    self.told.refused = Some(*failure);
+                }
+                return Err(text);
             }
-            return Err(text);
+        };
+        self.runs.push(report);
+        self.journals.compact_if_grown(self.now()).map_err(|e| chain(&e))?;
+        Ok(run)
+    }
+
+    /// As `castle wipe` does once somebody has agreed: it looks, removes, and looks again.
+    async fn wipe(&mut self) -> Result<(), String> {
+        let world = self.host.world();
+        let found = Found::look(&self.spec, &world, &self.access, &BTreeSet::new()).await;
+        let found = found.map_err(|failure| self.refuse(failure))?;
+        if !(found.is_nothing() && self.journals.records().is_reset()) {
+            let recorded = self.journals.records().steps.keys();
+            let graph = found.graph(&self.spec, &world, &self.access, recorded);
+            self.run(&graph, Direction::Down).await?;
         }
-        Err(error) => return Err(chain(&error)),
-    };
-    journals.compact_if_grown(now.now()).map_err(|e| chain(&e))?;
-    Ok(report)
+        self.audit().await
+    }
+
+    /// As `castle rebirth` does: what is due is done, and recorded in its own journal.
+    async fn rebirth(&mut self) -> Result<(), String> {
+        self.journals.rebirth().map(drop).map_err(|e| chain(&e))?;
+        self.journals.catch_up_rebirth(self.now()).map_err(|e| chain(&e))?;
+        self.journals.begin_rebirth(self.now(), None).map_err(|e| chain(&e))?;
+        while let Some(direction) = self.journals.due_half().map(|(direction, _)| direction) {
+            let run = self.half(direction).await?;
+            let done = |(_, report): &(Plan, Report)| report.outcome == RunOutcome::Done;
+            let mut sound = self.runs.last().is_some_and(done);
+            if direction == Direction::Down {
+                self.audit().await?;
+                sound &= self.told.left.is_empty();
+            }
+            let ended = if sound {
+                HalfEnd::Done(run)
+            } else {
+                HalfEnd::Stumbled { exit: 1, why: "it did not come to its end".to_owned() }
+            };
+            self.journals.note_half(self.now(), direction, ended).map_err(|e| chain(&e))?;
+            if !sound {
+                return Ok(());
+            }
+        }
+        self.journals.conclude_rebirth(self.now()).map_err(|e| chain(&e))
+    }
+
+    /// What castle itself says is left.
+    async fn audit(&mut self) -> Result<(), String> {
+        let world = self.host.world();
+        let found = audit(&self.spec, &world, &self.access, Some(true)).await;
+        let found = found.map_err(|failure| self.refuse(failure))?;
+        self.told.left.extend(found.amiss().map(Item::words));
+        Ok(())
+    }
+
+    fn refuse(&mut self, failure: Failure) -> String {
+        let text = failure.to_string();
+        self.told.refused = Some(failure);
+        text
+    }
 }
 
 /// Ends when the process is to be killed.

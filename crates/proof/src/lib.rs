@@ -27,5 +27,5 @@ pub mod trial;
 pub use castle::{Command, Run, Stand};
 pub use check::Violation;
 pub use matrix::{Act, Matrix, matrix, point_of};
-pub use seeds::{Almanac, Life, live};
+pub use seeds::{Almanac, Life, live, live_watched};
 pub use setting::{Setting, Shape};

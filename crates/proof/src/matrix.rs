@@ -19,29 +19,28 @@ pub enum Act {
     Up,
     /// A castle that stands is razed.
     Down,
-    /// A castle that stands is razed and raised.
+    /// A castle that stands is wiped, with our journals there to be reset and strangers in its range.
+    Wipe,
+    /// A castle that stands is razed and raised, as one process.
     Rebirth,
 }
 
 impl Act {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Up, Self::Down, Self::Rebirth];
+    pub const ALL: [Self; 4] = [Self::Up, Self::Down, Self::Wipe, Self::Rebirth];
 
     /// The word that is typed.
     #[must_use]
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Rebirth => "rebirth",
-        }
+        self.command().word()
     }
 
-    fn commands(self) -> &'static [Command] {
+    fn command(self) -> Command {
         match self {
-            Self::Up => &[Command::Up],
-            Self::Down => &[Command::Down],
-            Self::Rebirth => &[Command::Down, Command::Up],
+            Self::Up => Command::Up,
+            Self::Down => Command::Down,
+            Self::Wipe => Command::Wipe,
+            Self::Rebirth => Command::Rebirth,
         }
     }
 }
@@ -57,8 +56,7 @@ pub struct Reference {
     /// What the datacenter counted at the end.
     wanted: Value,
     foreign: Value,
-    /// The changing calls of each command that succeeded, in their order.
-    runs: Vec<Run>,
+    ran: Run,
     counts: Counts,
 }
 
@@ -99,23 +97,20 @@ pub fn reference(setting: &Setting, act: Act) -> Result<Reference, String> {
         start = raised.stand;
     }
     let recorder = Recorder::new(Box::new(Nobody));
-    let runs = runs_of(act, start.copy(), setting, 0, Some(&recorder));
-    let last = runs.last().ok_or("an act has a command")?;
-    if let Some(failed) = runs.iter().find(|run| !run.is_done()) {
-        return Err(format!("{} does not succeed: {}", failed.command.word(), failed.verdict()));
+    let ran = perform(act.command(), start.copy(), setting, Some(&recorder));
+    if !ran.is_done() {
+        return Err(format!("{} does not succeed: {}", act.word(), ran.verdict()));
     }
     let mut counts = Counts::new();
-    for run in &runs {
-        check::count(&run.requests, &mut counts);
-    }
+    check::count(&ran.requests, &mut counts);
     Ok(Reference {
         points: recorder.count(),
         states: recorder.states(),
         act,
-        wanted: check::inventory(&last.stand.datacenter),
+        wanted: check::inventory(&ran.stand.datacenter),
         foreign: setting.foreign(&start.datacenter),
         start,
-        runs,
+        ran,
         counts,
     })
 }
@@ -125,18 +120,19 @@ pub fn reference(setting: &Setting, act: Act) -> Result<Reference, String> {
 pub fn point_of(setting: &Setting, reference: &Reference, number: usize) -> Option<Judged> {
     let taken = Arc::new(Mutex::new(None));
     let recorder = Recorder::new(Box::new(One { number, taken: taken.clone() }));
-    drop(runs_of(reference.act, reference.start.copy(), setting, 0, Some(&recorder)));
+    drop(perform(reference.act.command(), reference.start.copy(), setting, Some(&recorder)));
     let fork = taken.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     Some(judge(setting, reference, fork))
 }
 
-/// Kills an act at every point that is chosen, on so many threads.
+/// Kills an act at every point that is chosen, on so many threads; `told` hears how far it is after each.
 #[must_use]
 pub fn matrix(
     setting: &Setting,
     reference: &Reference,
     chosen: impl Fn(&Point) -> bool + Send + 'static,
     threads: usize,
+    mut told: impl FnMut(&Matrix),
 ) -> Matrix {
     let mut matrix =
         Matrix { points: reference.points, states: reference.states, ..Matrix::default() };
@@ -156,13 +152,19 @@ pub fn matrix(
         drop(results);
         scope.spawn(move || {
             let recorder = Recorder::new(Box::new(Sender { forks, chosen: Box::new(chosen) }));
-            runs_of(reference.act, reference.start.copy(), setting, 0, Some(&recorder));
+            drop(perform(
+                reference.act.command(),
+                reference.start.copy(),
+                setting,
+                Some(&recorder),
+            ));
         });
         for judged in judged {
             *matrix.tried.entry(judged.point.moment).or_default() += 1;
             if !judged.violations.is_empty() {
                 matrix.broken.push(judged);
             }
+            told(&matrix);
         }
     });
     matrix.broken.sort_by_key(|judged| judged.point.number);
@@ -173,31 +175,14 @@ fn next(taken: &Mutex<Receiver<Fork>>) -> Option<Fork> {
     taken.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-/// Runs the commands of an act from one of them on; each is a process of its own.
-fn runs_of(
-    act: Act,
-    start: Stand,
-    setting: &Setting,
-    from: usize,
-    recorder: Option<&Recorder>,
-) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    let mut stand = start;
-    for (index, command) in act.commands().iter().enumerate().skip(from) {
-        if let Some(recorder) = recorder {
-            recorder.begin(index);
-        }
-        let last = index + 1 == act.commands().len();
-        let around = Around { recorder: recorder.cloned(), settles: last, ..Around::default() };
-        let ran = run(stand, setting, *command, around);
-        stand = ran.stand.copy();
-        let stop = !ran.is_done();
-        runs.push(ran);
-        if stop {
-            break;
-        }
-    }
-    runs
+/// One process, after which the world comes to rest.
+fn perform(command: Command, start: Stand, setting: &Setting, recorder: Option<&Recorder>) -> Run {
+    run(
+        start,
+        setting,
+        command,
+        Around { recorder: recorder.cloned(), settles: true, ..Around::default() },
+    )
 }
 
 /// Goes on after a crash, and says what did not hold.
@@ -215,26 +200,30 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
         Err(error) => return vec![Violation::new("the journal can be read", error)],
     };
     let alive = !check::incarnations(&stand.datacenter).is_empty();
-    let runs = runs_of(reference.act, stand, setting, point.command, None);
-    let Some(last) = runs.last() else { return Vec::new() };
-    let mut found: Vec<Violation> = runs
-        .iter()
-        .filter(|run| !run.is_done())
-        .map(|run| Violation::new("it converges", run.verdict()))
-        .collect();
-    found.extend(check::same(&reference.wanted, &check::inventory(&last.stand.datacenter)));
-    found.extend(check::foreign(setting, &reference.foreign, &last.stand.datacenter));
-    if let Some(first) = runs.first() {
-        found.extend(check::again(&known, alive, first.command, &first.events));
+    let command = match reference.act {
+        // A rebirth that is over is not begun a second time: what it raised stands.
+        Act::Rebirth if stand.is_reborn() => Command::Up,
+        act => act.command(),
+    };
+    let again = perform(command, stand, setting, None);
+    let mut found = Vec::new();
+    if !again.is_done() {
+        found.push(Violation::new("it converges", again.verdict()));
+    }
+    found.extend(check::same(&reference.wanted, &check::inventory(&again.stand.datacenter)));
+    found.extend(check::foreign(setting, &reference.foreign, &again.stand.datacenter));
+    found.extend(check::again(&known, alive, &again));
+    if reference.act == Act::Wipe && !again.stand.records().is_ok_and(|left| left.is_reset()) {
+        found
+            .push(Violation::new("a wipe resets the state", "the journals still know of a castle"));
+    }
+    if reference.act == Act::Rebirth && !again.stand.is_reborn() {
+        found.push(Violation::new("a rebirth ends", "its journal says that it is open"));
     }
     let mut counts = Counts::new();
-    for (index, run) in reference.runs.iter().enumerate().take(point.command + 1) {
-        let answered = if index < point.command { run.requests.len() } else { point.requests };
-        check::count(&run.requests[..answered.min(run.requests.len())], &mut counts);
-    }
-    for run in &runs {
-        check::count(&run.requests, &mut counts);
-    }
+    let answered = point.requests.min(reference.ran.requests.len());
+    check::count(&reference.ran.requests[..answered], &mut counts);
+    check::count(&again.requests, &mut counts);
     found.extend(check::doubles(&reference.counts, &counts));
     found
 }

@@ -5,7 +5,7 @@ use castle_model::planted::{Bug, plant};
 use crate::castle::Command::{Down, Up};
 use crate::check::Violation;
 use crate::point::Moment;
-use crate::seeds::{Almanac, live};
+use crate::seeds::{Almanac, live_watched};
 use crate::setting::Shape;
 use crate::trial::Part::{Forgets, Happens, Runs as Run};
 use crate::trial::{Runs, Trial};
@@ -115,6 +115,15 @@ static SILENT: Trial = Trial {
     ],
 };
 
+static FELLED: Trial = Trial {
+    name: "the node goes down and comes back while the castle is razed",
+    shape: Shape::SMALL,
+    parts: &[
+        Run(Runs::quiet(Up)),
+        Run(Runs::among(Down, &["proxmox: node down from 0:05 for 0:20"])),
+    ],
+};
+
 static FETCHING: Trial = Trial {
     name: "up is killed while the image is fetched",
     shape: Shape::SMALL,
@@ -213,6 +222,12 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
     ),
     (Bug::UuidUnchecked, "A mark counts without the UUID that goes with it", &COPIED, "ownership"),
     (
+        Bug::NeighbourStopped,
+        "Every guest in the range is switched off, whoever's it is",
+        &FELLED,
+        "ownership",
+    ),
+    (
         Bug::UnreachableIsGone,
         "A VM that can not be asked for counts as gone",
         &SILENT,
@@ -256,5 +271,5 @@ pub fn play(planted: &Planted) -> Vec<Violation> {
 #[must_use]
 pub fn first_seed(bug: Bug, almanac: &Almanac, seeds: u64) -> Option<(u64, &'static str)> {
     let _bug = plant(bug);
-    (1..=seeds).find_map(|seed| Some((seed, live(seed, almanac).violations.first()?.law)))
+    (1..=seeds).find_map(|seed| Some((seed, live_watched(seed, almanac).violations.first()?.law)))
 }

@@ -67,15 +67,13 @@ impl fmt::Display for Moment {
 pub struct Point {
     /// Its number within the act, from 0.
     pub number: usize,
-    /// Which of the act's commands was under way, from 0.
-    pub command: usize,
     /// When, at a call or a write.
     pub moment: Moment,
     /// The call or the file.
     pub what: String,
     /// Virtual milliseconds since the world's birth.
     pub at: u64,
-    /// How many requests the command had got answered.
+    /// How many requests had got their answer.
     pub requests: usize,
     /// The number of the state that a crash leaves, from 0: a point at which neither the world nor the disk has changed
     /// since the point before leaves the same.
@@ -116,7 +114,6 @@ struct Memory {
     taker: Box<dyn Taker>,
     number: usize,
     states: usize,
-    command: usize,
     /// Changes of the world and of the disk at the last point.
     last: Option<(u64, u64)>,
     writes: u64,
@@ -135,15 +132,8 @@ impl Recorder {
     #[must_use]
     pub fn new(taker: Box<dyn Taker>) -> Self {
         let kill = Arc::new(Notify::new());
-        let memory = Memory {
-            taker,
-            number: 0,
-            states: 0,
-            command: 0,
-            last: None,
-            writes: 0,
-            kill: kill.clone(),
-        };
+        let memory =
+            Memory { taker, number: 0, states: 0, last: None, writes: 0, kill: kill.clone() };
         Self { memory: Arc::new(Mutex::new(memory)), kill }
     }
 
@@ -162,11 +152,6 @@ impl Recorder {
     /// Is notified when the process is to be killed.
     pub(crate) fn killing(&self) -> Arc<Notify> {
         self.kill.clone()
-    }
-
-    /// From here on another command of the act runs.
-    pub(crate) fn begin(&self, command: usize) {
-        self.with(|memory| (memory.command, memory.last) = (command, None));
     }
 
     /// Listens to the calls of a datacenter.
@@ -264,7 +249,6 @@ impl Memory {
         let fresh = self.last != now;
         let point = Point {
             number: self.number,
-            command: self.command,
             moment,
             what,
             at: seen.at,

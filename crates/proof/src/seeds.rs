@@ -19,6 +19,7 @@ use crate::castle::{Around, Command, Run, Stand, run};
 use crate::check::{self, Violation};
 use crate::point::{Fork, Point, Recorder, Taker};
 use crate::setting::{Neighbour, Setting, Shape};
+use crate::trial::{Watch, always, told};
 
 /// The most commands of a storm.
 const COMMANDS_MAX: u64 = 3;
@@ -65,7 +66,19 @@ const SHAPES: [(Shape, u64); 3] = [
 /// Lives the life of a seed.
 #[must_use]
 pub fn live(seed: u64, almanac: &Almanac) -> Life {
-    catch_unwind(AssertUnwindSafe(|| Living::of(seed).live(almanac))).unwrap_or_else(|_| Life {
+    lived(seed, almanac, false)
+}
+
+/// The same life, and every moment of its undisturbed runs is looked at as in a trial. It takes longer, and its trace is
+/// the same.
+#[must_use]
+pub fn live_watched(seed: u64, almanac: &Almanac) -> Life {
+    lived(seed, almanac, true)
+}
+
+fn lived(seed: u64, almanac: &Almanac, watched: bool) -> Life {
+    let living = || Living { watched, ..Living::of(seed) }.live(almanac);
+    catch_unwind(AssertUnwindSafe(living)).unwrap_or_else(|_| Life {
         seed,
         story: Vec::new(),
         trace: String::new(),
@@ -123,6 +136,8 @@ struct Living {
     /// Whether something was broken that nobody can mend.
     scarred: bool,
     mending: Vec<Input>,
+    /// Whether undisturbed runs are watched at every moment.
+    watched: bool,
     hash: Sha256,
 }
 
@@ -153,6 +168,7 @@ impl Living {
             begun: check::Begun::new(),
             scarred: false,
             mending: Vec::new(),
+            watched: false,
             hash: Sha256::new(),
         }
     }
@@ -192,9 +208,13 @@ impl Living {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             Recorder::new(Box::new(Killer { number, taken: taken.clone() }))
         });
+        if rules.is_empty() && recorder.is_none() {
+            return self.undisturbed(stand, command, false).stand;
+        }
+        let began = stand.datacenter.now;
         let ran = run(stand, &self.setting, command, Around { recorder, rules, settles: false });
         let fork = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.heard(&ran, fork.as_ref());
+        self.heard(&ran, began, fork.as_ref());
         match fork {
             Some(Fork { stand, point }) => {
                 self.life.story.push(format!("killed at {point}"));
@@ -203,6 +223,25 @@ impl Living {
             }
             None => ran.stand,
         }
+    }
+
+    /// A run without faults and crashes of its own: what the laws of trials say of one holds here, too.
+    fn undisturbed(&mut self, stand: Stand, command: Command, settles: bool) -> Run {
+        let began = stand.datacenter.now;
+        let before = stand.datacenter.clone();
+        let (watch, recorder) = if self.watched && !self.scarred {
+            let (watch, recorder) = Watch::over(&self.setting, &stand);
+            (Some(watch), Some(recorder))
+        } else {
+            (None, None)
+        };
+        let around = Around { recorder, settles, ..Around::default() };
+        let ran = run(stand, &self.setting, command, around);
+        self.heard(&ran, began, None);
+        let found = &mut self.life.violations;
+        found.extend(told::tasks(&before, &ran.stand.datacenter, &ran.events));
+        found.extend(watch.map(Watch::found).unwrap_or_default());
+        ran
     }
 
     /// What rules will do, and how it is made good again.
@@ -220,7 +259,7 @@ impl Living {
     }
 
     /// What every process must keep to.
-    fn heard(&mut self, ran: &Run, fork: Option<&Fork>) {
+    fn heard(&mut self, ran: &Run, began: u64, fork: Option<&Fork>) {
         self.life.runs += 1;
         let word = ran.command.word();
         self.life.story.extend(ran.strikes.iter().map(|strike| format!("  {strike}")));
@@ -243,6 +282,7 @@ impl Living {
         found.extend(check::bootstrapped(&self.begun));
         found.extend(check::outside(&world.datacenter, ran));
         found.extend(check::explained(ran));
+        found.extend(always(&self.setting, began, ran, answered));
         self.hash.update(&ran.trace);
         for event in &ran.events {
             self.hash.update(format!("{} {:?}\n", event.at.0, std::mem::discriminant(&event.kind)));
@@ -257,9 +297,7 @@ impl Living {
         }
         self.life.story.push("calm".to_owned());
         for _ in 0..CALM_RUNS {
-            let around = Around { settles: true, ..Around::default() };
-            let ran = run(stand, &self.setting, command, around);
-            self.heard(&ran, None);
+            let ran = self.undisturbed(stand, command, true);
             self.life.converged = ran.is_done();
             stand = ran.stand;
             if self.life.converged {
@@ -276,8 +314,8 @@ impl Living {
         }
         let found = check::ours(&self.setting, &stand.datacenter);
         let wanted = match command {
-            Command::Down => Ok(Arc::new(check::after_down(&self.empty, &found))),
-            Command::Up => almanac.standing(&self.setting, self.shape),
+            Command::Down | Command::Wipe => Ok(Arc::new(check::after_down(&self.empty, &found))),
+            Command::Up | Command::Rebirth => almanac.standing(&self.setting, self.shape),
         };
         match wanted {
             Ok(wanted) => self.life.violations.extend(check::same(&wanted, &found)),

@@ -115,7 +115,8 @@ impl Setting {
     pub fn foreign(&self, datacenter: &Datacenter) -> Value {
         let vmids = self.foreign_vmids();
         let proxmox = serde_json::to_value(&datacenter.proxmox).unwrap_or_default();
-        let guests = some(&proxmox["guests"], |number, _| vmids.contains(number));
+        let mut guests = some(&proxmox["guests"], |number, _| vmids.contains(number));
+        guests.as_object_mut().into_iter().flatten().for_each(|(_, guest)| put_up_again(guest));
         let volumes = some(&proxmox["volumes"], |_, volume| {
             volume["vmid"].as_u64().is_some_and(|vmid| vmids.contains(&vmid.to_string()))
         });
@@ -197,6 +198,14 @@ fn shaped(shape: Shape) -> Spec {
     let most = u32::try_from(shape.workers).unwrap_or(u32::MAX);
     spec.storage.replicas = spec.storage.replicas.min(most);
     spec
+}
+
+/// A guest as it was before its node went down with it: that was nobody's doing, and the datacenter's books tell it from a
+/// guest that somebody has stopped. Who started it before, or again afterwards, is seen all the same.
+pub(crate) fn put_up_again(guest: &mut Value) {
+    if let Some(since) = guest.as_object_mut().and_then(|guest| guest.remove("fell")) {
+        guest["running"] = since;
+    }
 }
 
 /// The members of an object that are meant.

@@ -3,7 +3,7 @@
 //! The matrix asks of each moment whether castle comes back; a seed asks of a whole life. A trial is between them: a seed
 //! that somebody wrote down, because a planted bug ([`crate::planted`]) is known to show there.
 
-mod told;
+pub(crate) mod told;
 mod truth;
 mod witness;
 
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_journal::MemoryDisk;
 use castle_rehearsal::fault::{Names, Rule};
+use castle_rehearsal::trace::Request;
 use castle_rehearsal::trouble::Trouble;
 use castle_rehearsal::world::Input;
 
@@ -151,7 +152,7 @@ fn happen(stand: &mut Stand, trouble: &Trouble) {
 impl Runs {
     fn play(&self, setting: &Setting, names: &Names, stand: Stand) -> (Stand, Vec<Violation>) {
         let before = stand.copy();
-        let seen = Arc::new(Mutex::new(Seen::new(setting, self, &stand)));
+        let seen = Arc::new(Mutex::new(Seen::new(setting, self.killed, &stand)));
         let recorder = Recorder::new(Box::new(Watcher(seen.clone())));
         let rules = read(self.rules, names);
         let around = Around { recorder: Some(recorder), rules, settles: false };
@@ -177,23 +178,52 @@ impl Runs {
         }
         if let Ok(known) = before.records() {
             let alive = !check::incarnations(&before.datacenter).is_empty();
-            found.extend(check::again(&known, alive, self.command, &ran.events));
+            found.extend(check::again(&known, alive, ran));
         }
-        if let Ok((plan, _)) = &ran.ended {
-            found.extend(told::order(plan, &ran.events));
-        }
-        found.extend(told::only_transient(&ran.events));
+        found.extend(always(setting, before.datacenter.now, ran, &ran.requests));
         found.extend(told::tasks(&before.datacenter, &ran.stand.datacenter, &ran.events));
         found.extend(told::waits(self.rules, &ran.requests));
         found.extend(told::no_secret(&ran.stand, &ran.events));
-        found.extend(truth::in_time(before, ran));
-        found.extend(truth::one_bootstrap(setting, &ran.requests));
         found.extend(truth::spared(self.spares, before, &ran.stand));
         if self.command == Command::Down && ran.is_done() {
             found.extend(truth::nothing_left(setting, self.spares, &ran.stand.datacenter));
         }
         found
     }
+}
+
+/// A watch over one run of somebody else's life.
+pub(crate) struct Watch(Arc<Mutex<Seen>>);
+
+impl Watch {
+    /// Watches a run that begins here, through the recorder that it is given.
+    pub(crate) fn over(setting: &Setting, stand: &Stand) -> (Self, Recorder) {
+        let seen = Arc::new(Mutex::new(Seen::new(setting, None, stand)));
+        (Self(seen.clone()), Recorder::new(Box::new(Watcher(seen))))
+    }
+
+    /// What was broken at a moment of it.
+    pub(crate) fn found(self) -> Vec<Violation> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut seen.witness.found).into_iter().map(|(_, found)| found).collect()
+    }
+}
+
+/// What holds of every run, whatever it meets, by what it told and asked.
+pub(crate) fn always(
+    setting: &Setting,
+    began: u64,
+    ran: &Run,
+    asked: &[Request],
+) -> Vec<Violation> {
+    let mut found = told::only_transient(&ran.events);
+    // The steps of a second run would seem to come before what they need.
+    if let Ok([(plan, _)]) = ran.ended.as_deref() {
+        found.extend(told::order(plan, &ran.events));
+    }
+    found.extend(truth::in_time(began, ran));
+    found.extend(truth::one_bootstrap(setting, asked));
+    found
 }
 
 /// What is seen of a run while it goes on.
@@ -204,9 +234,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(setting: &Setting, runs: &Runs, stand: &Stand) -> Self {
-        let witness = Witness::new(setting, stand);
-        Self { witness, killed: runs.killed, taken: None }
+    fn new(setting: &Setting, killed: Option<(Moment, &'static str)>, stand: &Stand) -> Self {
+        Self { witness: Witness::new(setting, stand), killed, taken: None }
     }
 
     fn kills(&self, point: &Point) -> bool {

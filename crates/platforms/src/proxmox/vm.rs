@@ -243,6 +243,19 @@ impl Vm {
         removal.carry_out(cx, config, &still).await
     }
 
+    /// What [`Bug::NeighbourStopped`] does.
+    async fn stop_the_range(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
+        let (first, last) = self.site.spec.platform.vmids;
+        let guests = client.guests().await.map_err(self.failed("look beside"))?;
+        let beside = guests.iter().filter(|guest| (first..=last).contains(&guest.vmid));
+        for guest in beside.filter(|guest| guest.kind == GuestKind::Vm) {
+            let stopping = client.stop(self.host(), guest.vmid).await;
+            let stopping = stopping.map_err(self.failed("stop what is beside"))?;
+            task::follow(cx, client, &stopping, "stop a neighbour").await?;
+        }
+        Ok(())
+    }
+
     async fn start(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
         if self.running(client).await? {
             return Ok(());
@@ -405,6 +418,9 @@ impl Step for Vm {
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
         let client = self.site.client(cx)?;
+        if planted(Bug::NeighbourStopped) {
+            self.stop_the_range(cx, &client).await?;
+        }
         match self.look_settled(cx, &client).await? {
             Seen::Nothing => Ok(()),
             Seen::Ours(_, config) => self.remove(cx, &client, &config).await,

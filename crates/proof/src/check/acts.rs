@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use castle_journal::{Records, StepState};
-use castle_model::{Change, Event, EventKind};
+use castle_model::plan::Direction;
+use castle_model::{Change, EventKind};
 use castle_rehearsal::trace::Request;
 
 use super::Violation;
-use crate::castle::Command;
+use crate::castle::{Command, Run};
 
 /// How often each changing call succeeded, by what was asked.
 pub(crate) type Counts = BTreeMap<String, usize>;
@@ -16,22 +17,33 @@ pub(crate) type Counts = BTreeMap<String, usize>;
 const LIFE: &str = "secrets/escrow";
 
 /// Steps whose outcome was in the journal, and that acted again all the same. `alive` says whether a guest bore the mark of
-/// this life: one that no machine was made in is begun anew (DESIGN 9.7), and its secrets are written over.
+/// this life: one that no machine was made in is begun anew (DESIGN 9.7), and its secrets are written over. Of a process that
+/// runs twice, only the first is judged: the second goes the other way.
 #[must_use]
-pub fn again(known: &Records, alive: bool, command: Command, events: &[Event]) -> Vec<Violation> {
+pub fn again(known: &Records, alive: bool, ran: &Run) -> Vec<Violation> {
+    let first = ran.events.first().map(|event| event.run.clone());
+    let ways = ran.ended.as_ref().ok().and_then(|runs| runs.first());
+    let direction = match (ran.command, ways) {
+        (_, Some((plan, _))) => plan.direction,
+        (Command::Up, None) => Direction::Up,
+        (Command::Down | Command::Wipe, None) => Direction::Down,
+        // Nobody knows which way it would have gone.
+        (Command::Rebirth, None) => return Vec::new(),
+    };
+    let events = ran.events.iter().filter(|event| Some(&event.run) == first.as_ref());
     let mut found = Vec::new();
     for event in events {
         let EventKind::StepDone { step, change, .. } = &event.kind else { continue };
-        if command == Command::Up && !alive && step.as_str() == LIFE {
+        if direction == Direction::Up && !alive && step.as_str() == LIFE {
             continue;
         }
         let state = known.step(step);
-        let again = match command {
-            Command::Up => {
+        let again = match direction {
+            Direction::Up => {
                 matches!(state, StepState::Done { .. })
                     && matches!(change, Change::Created | Change::Updated | Change::Removed)
             }
-            Command::Down => {
+            Direction::Down => {
                 matches!(state, StepState::Undone { .. }) && *change == Change::Removed
             }
         };

@@ -17,9 +17,9 @@ pub fn explained(ran: &Run) -> Vec<Violation> {
             lacking.map(told).into_iter().collect()
         }
         Err(error) => vec![Violation::new("no run breaks off", error.clone())],
-        Ok((_, report)) => report
-            .failures
+        Ok(runs) => runs
             .iter()
+            .flat_map(|(_, report)| &report.failures)
             .filter_map(|(step, failure)| {
                 let lacking = lacking(failure)?;
                 Some(Violation::new(

@@ -36,4 +36,21 @@ mod tests {
         drop(world.input(2, &touch(ProxmoxTrouble::Destroyed { vmid: 902 })));
         assert!(foreign(&setting, &before, &world).len() > touched + 1, "itself and its disk");
     }
+
+    #[test]
+    fn a_neighbour_that_falls_with_its_node_is_nobodys_doing_and_one_that_was_stopped_is() {
+        let setting = Setting::of(Shape::SMALL, 1);
+        let mut world = setting.empty().datacenter;
+        let before = setting.foreign(&world);
+        let touch = |trouble| Input::Trouble(Trouble::Proxmox(trouble));
+        let mut stopped = world.clone();
+        drop(stopped.input(1, &touch(ProxmoxTrouble::Stopped { vmid: 430 })));
+        for world in [&mut world, &mut stopped] {
+            drop(world.input(2, &touch(ProxmoxTrouble::NodeDown)));
+            drop(world.input(3, &touch(ProxmoxTrouble::NodeBack)));
+        }
+        assert_eq!(foreign(&setting, &before, &world), []);
+        let found = foreign(&setting, &before, &stopped);
+        assert!(found.iter().any(|v| v.what.contains("/guests/430/running")), "{found:?}");
+    }
 }

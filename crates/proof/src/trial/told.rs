@@ -65,7 +65,7 @@ pub(super) fn only_transient(events: &[Event]) -> Vec<Violation> {
 }
 
 /// Every task that a run began is named in what it told, and so in its journal; one that failed is told of.
-pub(super) fn tasks(before: &Datacenter, after: &Datacenter, events: &[Event]) -> Vec<Violation> {
+pub(crate) fn tasks(before: &Datacenter, after: &Datacenter, events: &[Event]) -> Vec<Violation> {
     let known: BTreeSet<String> = tasks_of(before).into_iter().map(|(upid, _)| upid).collect();
     let is_named = |upid: &str| {
         let names =
@@ -113,12 +113,14 @@ pub(super) fn no_second(datacenter: &Datacenter) -> Vec<Violation> {
     found
 }
 
-/// The tasks of the API's users, each with how it ended.
+/// The tasks of the API's users, each with how it ended; what a node begins by itself when it is back is root's.
 fn tasks_of(datacenter: &Datacenter) -> Vec<(String, Option<String>)> {
     let proxmox = serde_json::to_value(&datacenter.proxmox).unwrap_or_default();
     let tasks = proxmox["tasks"].as_object().into_iter().flatten();
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    tasks.filter_map(|(_, task)| Some((text(&task["upid"])?, text(&task["exit"])))).collect()
+    let own = |upid: &String| !upid.contains(":root@pam:");
+    let all = tasks.filter_map(|(_, task)| Some((text(&task["upid"])?, text(&task["exit"]))));
+    all.filter(|(upid, _)| own(upid)).collect()
 }
 
 /// Whoever asks for a pause is not asked the same again before it is over.

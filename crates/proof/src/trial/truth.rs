@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::castle::{Run, Stand};
 use crate::check::Violation;
-use crate::setting::Setting;
+use crate::setting::{Setting, put_up_again};
 
 /// No run takes longer, whatever it meets, in virtual milliseconds: the deadlines of one path together.
 const LONGEST: u64 = 90 * 60 * 1000;
@@ -22,8 +22,8 @@ pub(super) fn number(node: &NodeSpec) -> Option<u32> {
 }
 
 /// Every wait ends.
-pub(super) fn in_time(before: &Stand, ran: &Run) -> Vec<Violation> {
-    let took = ran.over.saturating_sub(before.datacenter.now);
+pub(super) fn in_time(began: u64, ran: &Run) -> Vec<Violation> {
+    let took = ran.over.saturating_sub(began);
     if took <= LONGEST {
         return Vec::new();
     }
@@ -44,7 +44,9 @@ pub(super) fn one_bootstrap(setting: &Setting, requests: &[Request]) -> Vec<Viol
 pub(super) fn spared(vmids: &[u32], before: &Stand, after: &Stand) -> Vec<Violation> {
     let guest = |stand: &Stand, vmid: u32| -> Value {
         let proxmox = serde_json::to_value(&stand.datacenter.proxmox).unwrap_or_default();
-        proxmox["guests"][vmid.to_string()].clone()
+        let mut guest = proxmox["guests"][vmid.to_string()].clone();
+        put_up_again(&mut guest);
+        guest
     };
     let changed = vmids.iter().filter(|vmid| guest(before, **vmid) != guest(after, **vmid));
     changed.map(|vmid| Violation::new("ownership", format!("guest {vmid} was touched"))).collect()

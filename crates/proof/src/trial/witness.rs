@@ -11,7 +11,7 @@ use super::truth::number;
 use crate::castle::Stand;
 use crate::check::Violation;
 use crate::point::{Fork, Moment, Point};
-use crate::setting::Setting;
+use crate::setting::{Setting, put_up_again};
 
 /// The namespaces whose workloads a step has proven when it is done.
 const PROVES: &[(&str, &str)] = &[
@@ -184,7 +184,8 @@ impl Witness {
             if !self.nodes.contains_key(&vmid) || ours || guest.lock.is_some() {
                 continue;
             }
-            let now = proxmox["guests"][vmid.to_string()].clone();
+            let mut now = proxmox["guests"][vmid.to_string()].clone();
+            put_up_again(&mut now);
             let came = self.strangers.entry(vmid).or_insert_with(|| now.clone());
             if *came != now {
                 found.push(Violation::new("ownership", format!("guest {vmid} was touched")));
