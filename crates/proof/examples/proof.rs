@@ -66,8 +66,10 @@ fn whole(act: Act, (part, parts): (usize, usize)) -> Result<bool, Box<dyn Error>
     let setting = Setting::of(Shape::WHOLE, SEED);
     let reference = reference(&setting, act)?;
     let threads = available_parallelism()?.get();
-    let mut progress = Progress::new(act.word(), (reference.states / parts) as u64);
-    let chosen = move |p: &Point| p.fresh && p.state % parts == part % parts;
+    let part = part % parts;
+    let chosen_states = (reference.states + parts - 1 - part) / parts;
+    let mut progress = Progress::new(act.word(), chosen_states as u64);
+    let chosen = move |p: &Point| p.fresh && p.state % parts == part;
     let found = matrix(&setting, &reference, chosen, threads, |so_far| {
         let tried: usize = so_far.tried.values().sum();
         progress.at(tried as u64, &format!("{} broken", so_far.broken.len()));
