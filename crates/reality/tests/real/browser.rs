@@ -63,7 +63,7 @@ impl Browser {
         }}});
         let mut browser = Self { port, session: String::new(), _driver: running, _home: home };
         let begun = browser.ask("POST", "/session", &wanted).await;
-        browser.session = begun["sessionId"].as_str().unwrap().to_owned();
+        begun["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
         browser
     }
 

@@ -115,7 +115,7 @@ async fn the_timeline_shows_and_asks_for_nothing_in_a_real_browser() {
 
     let asked = browser.requests().await;
     let own = format!("file://{}", page.display());
-    assert!(asked.iter().any(|url| *url == own), "the page itself was asked for: {asked:?}");
+    assert!(asked.contains(&own), "the page itself was asked for: {asked:?}");
     assert!(asked.iter().all(|url| url.split('#').next() == Some(own.as_str())), "{asked:?}");
     assert_eq!(browser.log("browser").await, Vec::<Value>::new(), "the console is empty");
 }
@@ -154,7 +154,8 @@ async fn search_and_zoom_work(browser: &Browser) {
     let page = browser.say("return document.documentElement.scrollWidth <= innerWidth").await;
     assert_eq!(page, true, "only the picture grows");
     browser.click("[data-zoom=fit]").await;
-    assert_eq!(browser.say(width).await.as_f64().unwrap(), before);
+    let fit = browser.say(width).await.as_f64().unwrap();
+    assert!((fit - before).abs() < 0.5, "{before} became {fit}");
 }
 
 async fn keys_reach_everything(browser: &Browser) {
