@@ -8,7 +8,7 @@ story "A machine edited by hand" {
     poke = ["proxmox worker-01: edited memory 4096"]
   }
   run "plan" {
-    says = ["VM worker-01 (431) on pve: memory 4096 -> 8192"]
+    says = ["VM worker-01 (431) on pve: memory 4096 → 8192"]
   }
   run "up" {
     fails = []

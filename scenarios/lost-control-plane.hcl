@@ -11,7 +11,7 @@ story "A control plane that somebody deleted" {
     poke = ["proxmox cp-02: destroyed"]
   }
   run "plan" {
-    says  = ["castle  vm/cp-02  it is gone: made again"]
+    says  = ["it is gone: made again"]
     hides = ["replace "]
   }
   run "up" {

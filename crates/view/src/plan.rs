@@ -63,6 +63,7 @@ pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
     let owners = found.iter().map(|drift| drift.owner.chars().count()).max().unwrap_or(0);
     for Drift { step, owner, what, then } in found {
         let prefix = format!("  {owner:<owners$}  {:<steps$}  ", short(step));
+        let what = arrows(what, style);
         text.push_str(&style.hang(&prefix, &format!("{what}: {then}"), None));
         text.push('\n');
     }
@@ -80,6 +81,11 @@ pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// From what to what, with the arrow that the terminal can show.
+fn arrows(text: &str, style: Style) -> String {
+    text.replace(" -> ", &format!(" {} ", style.signs.pick("→", "->")))
 }
 
 /// The head of a part, after an empty line.
@@ -131,7 +137,7 @@ fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
         Verb::Update => Some(Tone::Wait),
         Verb::Create | Verb::Adopt => None,
     };
-    let reason = step.reason.replace(" -> ", &format!(" {} ", style.signs.pick("→", "->")));
+    let reason = arrows(&step.reason, style);
     let lost = loses(step).map(|lost| format!(" [{lost}]")).unwrap_or_default();
     style.hang(&prefix, &format!("{}: {reason}{lost}", step.decl.title), tone)
 }

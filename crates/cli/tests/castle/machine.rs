@@ -38,7 +38,7 @@ fn each_exit_code_comes_with_its_word() {
 fn a_command_line_that_can_not_be_read_is_told_in_json() {
     let castle = Context::new();
     let said = castle.run(&["stauts", "--json"]).ends(2);
-    insta::assert_snapshot!(said.out.trim_end(), @r#"{"v":1,"answer":"error","exit":2,"kind":"usage","what":"unrecognized subcommand 'stauts'","causes":[],"hint":"some similar subcommands exist: 'audit', 'status'"}"#);
+    insta::assert_snapshot!(said.out.trim_end(), @r#"{"v":1,"answer":"error","exit":2,"kind":"usage","what":"unrecognized subcommand 'stauts'","causes":[],"seen":[],"hint":"some similar subcommands exist: 'audit', 'status'"}"#);
     let text = castle.run(&["stauts"]).ends(2);
     assert_eq!(text.out, "", "without --json standard output has no error");
 }
@@ -84,7 +84,7 @@ fn bash_completes_commands_and_flags() {
         &format!("bash -n castle.bash && . ./castle.bash && {complete}; complete_ castle re; complete_ castle graph --f; complete_ castle graph --format s"),
     )
     .ends(0);
-    assert_eq!(said.out, "rebirth rehearse\n--format --file\nsvg\n", "{}", said.err);
+    assert_eq!(said.out, "rebirth report rehearse\n--format --file\nsvg\n", "{}", said.err);
 }
 
 /// The one-liners of the page about JSON, in their order, each with what it prints for a castle that stands.

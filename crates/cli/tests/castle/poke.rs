@@ -31,9 +31,10 @@ fn a_running_rehearsal_is_looked_into_and_poked_and_nobody_else_takes_it() {
     let before = castle.inventory();
     let told = json(&castle, &["rehearse", "poke", "--json", "proxmox", "700:", "foreign", "vm"]);
     assert_eq!((&told["hosted"], &told["changed"]), (&true.into(), &true.into()), "{told}");
-    let after = castle.inventory();
-    assert!(castle.guests().contains(&700), "{after}");
-    assert!(after["at"].as_u64() > before["at"].as_u64(), "its time goes on");
+    assert!(castle.guests().contains(&700), "{}", castle.inventory());
+    // Its time goes on from event to event, and the next one may be some looks away.
+    let later = || castle.inventory()["at"].as_u64() > before["at"].as_u64();
+    assert!((0..1000).any(|_| later()), "its time stands still");
     let said = castle.run(&["rehearse", "inventory"]).ends(0);
     assert!(said.out.contains("a run or `serve` holds it"), "{}", said.out);
     // A second run is refused, and told who is first and how to look and poke.
@@ -71,10 +72,10 @@ fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
     assert!(said.err.contains("`castle plan` shows"), "{}", said.err);
     let said = castle.run(&["plan"]).ends(0);
     assert!(said.out.contains("update   vm/worker-01"), "{}", said.out);
-    assert!(said.out.contains("memory 4096 -> 8192"), "{}", said.out);
+    assert!(said.out.contains("memory 4096 → 8192"), "{}", said.out);
     castle.run(&["up", "--yes"]).ends(0);
     let said = castle.run(&["plan"]).ends(0);
-    assert!(!said.out.contains("memory 4096 -> 8192"), "{}", said.out);
+    assert!(!said.out.contains("memory 4096 → 8192"), "{}", said.out);
     // A worker that somebody removed is made again; the others are left alone.
     castle.run(&["rehearse", "poke", "proxmox worker-02: destroyed"]).ends(0);
     assert_eq!(castle.guests().len(), 4);

@@ -190,7 +190,7 @@ fn what_has_drifted_is_told_with_its_owner_and_what_becomes_of_it() {
     ];
     insta::assert_snapshot!(drift(&found, &[], Style::default()), @"
     drift: 2 things are not as castle left them; whose, what, and what `up` does
-      castle  vm/worker-01  memory 4096 -> 8192, in force when it is next switched
+      castle  vm/worker-01  memory 4096 → 8192, in force when it is next switched
                             off and on: mended in place
       Flux    source        Kustomization flux-system/apps: suspended: left so
     ");
@@ -207,7 +207,7 @@ fn what_has_drifted_is_told_with_its_owner_and_what_becomes_of_it() {
     insta::assert_snapshot!(drift(&found[..1], &dark, Style::default()), @"
 
     drift: 1 thing is not as castle left it; whose, what, and what `up` does
-      castle  vm/worker-01  memory 4096 -> 8192, in force when it is next switched
+      castle  vm/worker-01  memory 4096 → 8192, in force when it is next switched
                             off and on: mended in place
 
     unknown: what could not be looked at, and why; `up` looks again before it acts
