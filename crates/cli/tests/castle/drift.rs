@@ -26,7 +26,7 @@ fn a_plan_names_what_differs_whose_it_is_and_what_becomes_of_it() {
     drift: 4 things are not as castle left them; whose, what, and what `up` does
       castle  vm/cp-02          its tags do not agree with its mark, but number and UUID prove it ours: the mark is put back: mended in place
       castle  vm/worker-01      memory 4096 → 8192, in force when it is next switched off and on: mended in place
-      castle  vm/worker-02      it is switched off -> switched on: mended in place
+      castle  vm/worker-02      it is switched off → switched on: mended in place
       Flux    source            GitRepository flux-system/flux-system: suspended: nothing changes until it is resumed: left so
 
     unknown: what could not be looked at, and why; `up` looks again before it acts
