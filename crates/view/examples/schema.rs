@@ -1,7 +1,7 @@
 //! Prints `docs/reference/castle.schema.json`: everything that castle says to programs, one JSON object a line.
 //!
 //! Events, plans, histories, audits, statuses and secrets are described by their own types. What belongs to rooms that
-//! this one does not know is described here, key by key; `crates/cli/tests/castle/machine.rs` holds all of it against
+//! this one does not know is described here, key by key; `crates/reality/tests/real/schema.rs` holds all of it against
 //! what the program really says.
 
 use castle_model::audit::Audit;
