@@ -5,7 +5,8 @@ use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").canonicalize()?;
+    // Asked for when it runs: a build folder that two clones share keeps the program of the one that was built first.
+    let folder = Path::new(&told("CARGO_MANIFEST_DIR")?).join("../../scenarios").canonicalize()?;
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut stories: Vec<_> = fs::read_dir(&folder)?.collect::<Result<_, _>>()?;
     stories.sort_by_key(fs::DirEntry::file_name);
@@ -18,7 +19,11 @@ fn main() -> io::Result<()> {
         }
     }
     shelf.push_str("]\n");
-    #[expect(clippy::disallowed_methods, reason = "this is how cargo tells where to write")]
-    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    fs::write(Path::new(&out).join("shelf.rs"), shelf)
+    fs::write(Path::new(&told("OUT_DIR")?).join("shelf.rs"), shelf)
+}
+
+/// What cargo tells.
+#[expect(clippy::disallowed_methods, reason = "this is how cargo tells where to read and to write")]
+fn told(name: &str) -> io::Result<String> {
+    env::var(name).map_err(io::Error::other)
 }

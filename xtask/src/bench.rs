@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::talk::{self, say, table};
 use crate::tree;
@@ -106,15 +106,10 @@ struct Report<'a> {
     cases: &'a [Measure],
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    target_directory: PathBuf,
-}
-
 /// Builds, unless a binary is given; measures; reports.
 pub(crate) fn run(binary: Option<&Path>) -> Result<bool> {
     let root = tree::root()?;
-    let target = target_folder(&root)?;
+    let target = tree::target(&root)?;
     let castle = match binary {
         Some(binary) => {
             fs::canonicalize(binary).with_context(|| format!("finding {}", binary.display()))?
@@ -183,14 +178,6 @@ pub(crate) fn read_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>> {
     lines
         .map(|line| serde_json::from_str(line).with_context(|| format!("understanding `{line}`")))
         .collect()
-}
-
-/// Where cargo builds.
-pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
-    let text = talk::output(root, &["cargo", "metadata", "--format-version=1", "--no-deps"])?;
-    let metadata: Metadata =
-        serde_json::from_str(&text).context("understanding what cargo metadata wrote")?;
-    Ok(metadata.target_directory)
 }
 
 /// The middle of several figures.

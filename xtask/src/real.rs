@@ -17,7 +17,7 @@ use shelf::Shelf;
 use toolchain::Go;
 
 use crate::talk::{self, say, table};
-use crate::{bench, tree};
+use crate::tree;
 
 /// The variable by which tests find the components; `crates/reality` reads it.
 pub(crate) const PLACE: &str = "CASTLE_REAL";
@@ -65,7 +65,7 @@ pub(crate) fn run(tier: Tier) -> Result<bool> {
 
 /// Builds or finds every component of the tier and those below, one after the other: two Go builds at once need 4 GB and gain nothing.
 pub(crate) fn prepare(root: &Path, tier: Tier) -> Result<Prepared> {
-    let place = bench::target_folder(root)?.join("real");
+    let place = tree::target(root)?.join("real");
     if place.exists() {
         fs::remove_dir_all(&place).with_context(|| format!("clearing {}", place.display()))?;
     }

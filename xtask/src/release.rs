@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::talk::{self, say};
-use crate::{bench, elf, tree};
+use crate::{elf, tree};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
@@ -21,7 +21,7 @@ const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.0"];
 /// Builds, proves, notes.
 pub(crate) fn run() -> Result<bool> {
     let root = tree::root()?;
-    let target = bench::target_folder(&root)?;
+    let target = tree::target(&root)?;
     let tools = target.join("release-tools");
     must(&root, &["rustup".into(), "target".into(), "add".into(), TARGET.into()])?;
     install(&root, &tools)?;

@@ -160,8 +160,9 @@ fn eighth(commit: &str) -> u32 {
 }
 
 /// How the tests of `crates/reality` are run.
-const REALITY: [&str; 7] =
-    ["cargo", "test", "--package", "castle-reality", "--locked", "--", "--ignored"];
+const REALITY: [&str; 8] =
+    // The whole workspace, so that nothing is built once more with the features that one package alone asks for.
+    ["cargo", "test", "--workspace", "--test", "real", "--locked", "--", "--ignored"];
 
 /// How often a test in rounds goes round in a soak; `crates/reality` reads the variable.
 const SOAK: (&str, &str) = ("CASTLE_ROUNDS", "50");

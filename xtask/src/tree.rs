@@ -4,6 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::talk;
 
 /// Folders that hold nothing a person wrote; in a git worktree, `.git` is a file.
 const SKIPPED: [&str; 3] = [".git", "target", "node_modules"];
@@ -37,6 +40,19 @@ pub(crate) fn root() -> Result<PathBuf> {
             bail!("no house.toml in {} or above: run this inside the repository", start.display())
         }
     }
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    target_directory: PathBuf,
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target(root: &Path) -> Result<PathBuf> {
+    let text = talk::output(root, &["cargo", "metadata", "--format-version=1", "--no-deps"])?;
+    let metadata: Metadata =
+        serde_json::from_str(&text).context("understanding what cargo metadata wrote")?;
+    Ok(metadata.target_directory)
 }
 
 /// Every file below the root, sorted by path. A file that is not UTF-8 counts with an empty text.
