@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use castle_model::Secret;
-use castle_wire::tls::{TlsError, certificates, private_key};
+use castle_wire::tls::{TlsError, certificates, private_key, provider};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PKCS_ED25519, SanType, SerialNumber,
 };
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
@@ -172,7 +171,7 @@ impl Certificates {
         chain: &[CertificateDer<'_>],
         time: VirtualTime,
     ) -> bool {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = provider();
         let Some((pem, (leaf, between))) =
             identity.client_authority.as_deref().zip(chain.split_first())
         else {
@@ -319,7 +318,7 @@ fn server_config(
     time: WorldTime,
 ) -> Result<ServerConfig, IdentityError> {
     let refused = |source| IdentityError::Refused { whose: name.to_owned(), source };
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider();
     let builder = ServerConfig::builder_with_details(provider.clone(), Arc::new(time))
         .with_safe_default_protocol_versions()
         .map_err(refused)?;
