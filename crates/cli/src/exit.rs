@@ -6,7 +6,6 @@ use std::fmt;
 use std::process::ExitCode;
 
 use castle_model::Failure;
-use castle_model::failure::Finding;
 
 /// How castle ends, as documented in `docs/reference/cli.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,11 +105,7 @@ impl Problem {
     pub(crate) fn failure(failure: &Failure) -> Self {
         let mut problem = Self::new(Exit::Failed, format!("can not {}", failure.what));
         problem.causes.push(failure.why.clone());
-        for Finding { place, why, cure } in &failure.findings {
-            problem.seen.push(("finding", format!("{place}: {why}")));
-            problem.seen.push(("cure", cure.clone()));
-        }
-        problem.seen.extend(failure.evidence.clone().map(|evidence| ("last seen", evidence)));
+        problem.seen = failure.seen();
         problem.hint.clone_from(&failure.hint);
         problem
     }

@@ -117,7 +117,8 @@ pub(crate) fn spec(
     Err(Problem::usage(format!(
         "the castle file {} is not right yet; nothing was done",
         sources.file
-    )))
+    ))
+    .hint("mend what is named above; `castle check` looks at the file alone"))
 }
 
 /// Tells a program what was found in a castle file.

@@ -67,7 +67,8 @@ fn group<'a>(finding: &'a Finding, text: &'a str) -> Group<'a> {
         group = group.element(Level::NOTE.message(note.as_str()));
     }
     if let Some(help) = &finding.help {
-        group = group.element(Level::HELP.message(help.as_str()));
+        // The same label as wherever castle tells of something that is wrong.
+        group = group.element(Level::HELP.with_name("hint").message(help.as_str()));
     }
     group
 }

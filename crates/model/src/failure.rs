@@ -152,6 +152,27 @@ impl Failure {
         Duration::from_secs(self.wait.map_or(0, |seconds| u64::from(seconds.get())))
     }
 
+    /// Its parts, each with its label: the one wording of every face that tells of a failure.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(&'static str, String)> {
+        let mut parts = vec![("what", self.what.clone()), ("why", self.why.clone())];
+        parts.extend(self.seen());
+        parts.extend(self.hint.clone().map(|text| ("hint", text)));
+        parts
+    }
+
+    /// Of its parts, what stands between why and what to do: everything that is wrong, and what was seen last.
+    #[must_use]
+    pub fn seen(&self) -> Vec<(&'static str, String)> {
+        let mut seen = Vec::new();
+        for Finding { place, why, cure } in &self.findings {
+            seen.push(("where", format!("{place}: {why}")));
+            seen.push(("hint", cure.clone()));
+        }
+        seen.extend(self.evidence.clone().map(|text| ("last seen", text)));
+        seen
+    }
+
     /// Whether the same thing may be tried again.
     #[must_use]
     pub fn is_transient(&self) -> bool {

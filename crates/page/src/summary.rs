@@ -168,16 +168,8 @@ pub(crate) fn explained(failure: &Failure) -> Node {
         let row = el("div").child(el("dt").text(name)).child(el("dd").text(text));
         list = std::mem::replace(&mut list, el("dl")).child(row);
     };
-    add("what", &failure.what);
-    add("why", &failure.why);
-    for finding in &failure.findings {
-        add("finding", &format!("{}: {}; {}", finding.place, finding.why, finding.cure));
-    }
-    if let Some(evidence) = &failure.evidence {
-        add("last seen", evidence);
-    }
-    if let Some(hint) = &failure.hint {
-        add("hint", hint);
+    for (label, text) in failure.parts() {
+        add(label, &text);
     }
     list
 }

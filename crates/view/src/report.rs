@@ -35,7 +35,7 @@ pub fn end(progress: &Progress, decls: &[&StepDecl], go_on: Option<&str>, style:
         parts.push(style.hang("milestones: ", &text, None) + "\n");
     }
     if let Some(command) = go_on {
-        parts.push(format!("to go on: {command}\n"));
+        parts.push(format!("next: `{command}`\n"));
     }
     parts.join("\n")
 }
@@ -149,22 +149,11 @@ fn failures(progress: &Progress, style: Style) -> Vec<String> {
 
 /// What, why, every finding, last evidence and hint, one under the other.
 pub(crate) fn explained(failure: &Failure, style: Style) -> String {
-    let lines = parts(failure)
+    let lines = failure
+        .parts()
         .into_iter()
         .map(|(label, text)| style.hang(&format!("  {label:<10}"), &text, None));
     lines.map(|line| line + "\n").collect()
-}
-
-/// The parts of a failure, each with its label.
-pub(crate) fn parts(failure: &Failure) -> Vec<(&'static str, String)> {
-    let mut parts = vec![("what", failure.what.clone()), ("why", failure.why.clone())];
-    for finding in &failure.findings {
-        parts.push(("finding", format!("{}: {}", finding.place, finding.why)));
-        parts.push(("cure", finding.cure.clone()));
-    }
-    parts.extend(failure.evidence.clone().map(|text| ("last seen", text)));
-    parts.extend(failure.hint.clone().map(|text| ("hint", text)));
-    parts
 }
 
 /// What a failed step keeps from running, counted and named by kind.
@@ -267,7 +256,7 @@ mod tests {
           hint      give the token's role VM.Allocate on the whole range of vmids
           blocks    2 steps: gitops/flux, platform/vip
 
-        to go on: castle up
+        next: `castle up`
         ");
     }
 

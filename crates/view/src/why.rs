@@ -9,7 +9,7 @@ use castle_model::{Failure, RunId, StepDecl, StepId};
 use serde::Serialize;
 
 use crate::progress::{Progress, StepStatus};
-use crate::report::{folded, parts};
+use crate::report::folded;
 use crate::style::{Style, Tone};
 
 /// What is known of one step in a run.
@@ -234,7 +234,7 @@ fn headline(answer: &Answer, over: bool) -> (String, Tone) {
 fn labelled(answer: &Answer) -> Vec<(&'static str, String)> {
     let mut said = Vec::new();
     match &answer.failure {
-        Some(failure) => said.extend(parts(failure)),
+        Some(failure) => said.extend(failure.parts()),
         None => said.push(("what", answer.title.clone())),
     }
     if let Some(reason) = &answer.waits_for {

@@ -77,6 +77,7 @@ fn refuse(findings: &[Finding], sources: &Sources, settings: &Settings) -> Probl
     let page = castle_config::render(findings, sources, settings.colour(), settings.width());
     output::talk(&page);
     Problem::usage(format!("the story {} is not right yet; nothing was played", sources.file))
+        .hint("mend what is named above, then play it again")
 }
 
 /// The castle file that a story is about.

@@ -102,7 +102,7 @@ extra = 1
     4 |   form = ["D 5"]
       |   ^^^^ unknown in `story`
       |
-      = help: did you mean `from`?
+      = hint: did you mean `from`?
 
     error[C0108]: `run` of an unknown kind
      --> my.hcl:5:7
@@ -111,7 +111,7 @@ extra = 1
       |       ^^^^ not known to this version
       |
       = note: this version knows `up`, `down`, `plan`, `status`, `audit` and `wipe`
-      = help: did you mean run "up"?
+      = hint: did you mean run "up"?
 
     error[C0102]: there is no key `exti` here
      --> my.hcl:7:5
@@ -119,7 +119,7 @@ extra = 1
     7 |     exti  = 1
       |     ^^^^ unknown in `run`
       |
-      = help: did you mean `exit`?
+      = hint: did you mean `exit`?
 
     error[C1104]: a failure is expected as LAYER/STEP: CLASS
      --> my.hcl:8:14
@@ -128,7 +128,7 @@ extra = 1
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not such a failure
       |
       = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
-      = help: did you mean "platform/vm-cp-02: conflict"?
+      = hint: did you mean "platform/vm-cp-02: conflict"?
 
     error[C1104]: a failure is expected as LAYER/STEP: CLASS
      --> my.hcl:8:44
@@ -137,7 +137,7 @@ extra = 1
       |                                            ^^^^^^^^^^ not such a failure
       |
       = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
-      = help: write it like "platform/vm/cp-02: conflict"
+      = hint: write it like "platform/vm/cp-02: conflict"
 
     error[C0201]: `says` takes a list of texts
      --> my.hcl:9:13
@@ -146,7 +146,7 @@ extra = 1
       |             ^^^^^^^ of another type
       |
       = note: this is text
-      = help: put brackets around it: ["cp-02"]
+      = hint: put brackets around it: ["cp-02"]
 
     error[C1102]: nothing is expected of the world here
       --> my.hcl:11:3
@@ -154,7 +154,7 @@ extra = 1
     11 |   world {}
        |   ^^^^^ an empty look
        |
-       = help: say what must be true, such as guests = [421, 422]
+       = hint: say what must be true, such as guests = [421, 422]
 
     error[C1101]: a story file holds one block `story`, and nothing else
       --> my.hcl:13:1
@@ -162,7 +162,7 @@ extra = 1
     13 | extra = 1
        | ^^^^^ this stands beside it
        |
-       = help: move it into the block, or into a file of its own
+       = hint: move it into the block, or into a file of its own
 
     my.hcl: 8 errors
     "#);
@@ -178,7 +178,7 @@ fn a_story_needs_a_run() {
     1 | story "Nothing" {
       | ^^^^^^^^^^^^^^^ this story
       |
-      = help: add run "up" { … }
+      = hint: add run "up" { … }
 
     my.hcl: 1 error
     "#);
@@ -208,7 +208,7 @@ fn complaints_are_shown_at_their_place() {
     16 |     break   = ["talos cp-02: dead from 0:40"]
        |                       ^^^^^ not in this castle
        |
-       = help: did you mean `cp-01`?
+       = hint: did you mean `cp-01`?
 
     my.hcl: 1 error
     "#);

@@ -120,7 +120,7 @@ fn a_layer_is_left_to_flux() {
     66 |     owner = "flux"
        |             ^^^^^^ nobody would install it
        |
-       = help: add gitops "flux" { … }, or leave `owner` out
+       = hint: add gitops "flux" { … }, or leave `owner` out
 
     castle.hcl: 1 error
     "#);
@@ -162,7 +162,7 @@ fn the_token_comes_through_the_engine_where_it_can() {
        |                  ^ one
        |
        = note: etcd then has no second copy: when the disk is lost, the cluster is lost
-       = help: set count = 3 for a castle that others rely on
+       = hint: set count = 3 for a castle that others rely on
 
     error[C0806]: the token can not come through External Secrets here
       --> castle.hcl:67:19
@@ -171,7 +171,7 @@ fn the_token_comes_through_the_engine_where_it_can() {
        |                   ^^^^^^^^ the cluster can not read it
        |
        = note: External Secrets reads from Infisical, which is not a source of this castle
-       = help: set credentials = "direct": castle then places the token itself
+       = hint: set credentials = "direct": castle then places the token itself
 
     castle.hcl: 1 error, 1 warning
     "#);
@@ -240,7 +240,7 @@ fn a_layer_of_ones_own_comes_from_a_folder_or_from_an_address() {
        |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^ can not be applied
        |
        = note: until then: helm template NAME CHART > metrics/chart.yaml
-       = help: name the manifests: manifests = "./metrics"
+       = hint: name the manifests: manifests = "./metrics"
 
     castle.hcl: 1 error
     "#);
@@ -281,7 +281,7 @@ fn patches_of_objects() {
        |   ^^^^^^^^^^^ in this patch
        |
        = note: objects are found by kind and name, so it would be another one
-       = help: take `name` out of the patch; `kind` and `name` of the block say what it changes
+       = hint: take `name` out of the patch; `kind` and `name` of the block say what it changes
 
     castle.hcl: 1 error
     ");

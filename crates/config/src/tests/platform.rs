@@ -109,7 +109,7 @@ fn a_key_of_the_other_platform_is_named() {
        |     ^^^^^ not in this castle
        |
        = note: castle makes the VMs itself, so it knows all that there is to know about them
-       = help: take `uuids` out
+       = hint: take `uuids` out
 
     castle.hcl: 1 error
     "#);
@@ -145,7 +145,7 @@ fn the_token_has_two_forms() {
        |                     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a part of the token
        |
        = note: `token` is the whole of it, USER@REALM!ID=SECRET, and the file does not say which one counts
-       = help: keep `token`, or `token_id` and `token_secret`
+       = hint: keep `token`, or `token_id` and `token_secret`
 
     castle.hcl: 1 error
     "#);
@@ -262,7 +262,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |                ^ one
        |
        = note: etcd then has no second copy: when the disk is lost, the cluster is lost
-       = help: set count = 3 for a castle that others rely on
+       = hint: set count = 3 for a castle that others rely on
 
     error[C0905]: `machine.install.extensions` does nothing
       --> castle.hcl:63:5
@@ -271,7 +271,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |     ^^^^^^^^^^^ in this patch
        |
        = note: Talos has not looked at it since 1.10: extensions are part of the image
-       = help: name them in `extensions` of the block `platform`
+       = hint: name them in `extensions` of the block `platform`
 
     castle.hcl: 1 error, 1 warning
     "#);
@@ -285,7 +285,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |                ^ one
        |
        = note: etcd then has no second copy: when the disk is lost, the cluster is lost
-       = help: set count = 3 for a castle that others rely on
+       = hint: set count = 3 for a castle that others rely on
 
     error[C0902]: this patch is not YAML
       --> castle.hcl:59:14
@@ -294,7 +294,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |              ^^^^^^^^^^^^^^^^^^^^^^ in this patch
        |
        = note: it stands in patches/sysctls.yaml:3
-       = help: mend the line; `castle check` reads it again
+       = hint: mend the line; `castle check` reads it again
 
     castle.hcl: 1 error, 1 warning
     "#);
@@ -310,7 +310,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |                ^ one
        |
        = note: etcd then has no second copy: when the disk is lost, the cluster is lost
-       = help: set count = 3 for a castle that others rely on
+       = hint: set count = 3 for a castle that others rely on
 
     error[C0903]: there is no `a` in the main document
       --> castle.hcl:59:14
@@ -320,7 +320,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |
        = note: a document without `kind` is the main one: it holds `version`, `debug`, `persist`, `machine` or `cluster`
        = note: it stands in patches/sysctls.yaml:1
-       = help: name the document by `apiVersion` and `kind`, or put it below `machine` or `cluster`
+       = hint: name the document by `apiVersion` and `kind`, or put it below `machine` or `cluster`
 
     error[C0903]: this patch is a list of operations (JSON 6902)
       --> castle.hcl:59:14
@@ -330,7 +330,7 @@ fn a_finding_in_a_patch_names_its_line() {
        |
        = note: Talos refuses such patches for configs of several documents, which all are since 1.12
        = note: it stands in patches/sysctls.yaml:3
-       = help: write the part of the config as it should be: machine: { sysctls: { … } }
+       = hint: write the part of the config as it should be: machine: { sysctls: { … } }
 
     castle.hcl: 2 errors, 1 warning
     "#);
@@ -349,7 +349,7 @@ fn what_the_lock_pins_is_part_of_the_spec() {
     --> castle.hcl
      = note: line 1: EOF while parsing a string
      = note: it pins what the castle is made from, so nothing is guessed over it
-     = help: take it from version control again; or remove it, and `castle lock` makes a new one
+     = hint: take it from version control again; or remove it, and `castle lock` makes a new one
 
     castle.hcl: 1 error
     "#);

@@ -103,7 +103,7 @@ fn what_is_wrong_about_sources_is_named() {
        |   ^^^^^^^^^^^^^ castle can not write to this source
        |
        = note: without the bundle of Talos secrets nobody can manage the machines again
-       = help: add escrow { file = "amber.escrow.enc.yaml" }: castle encrypts it with age
+       = hint: add escrow { file = "amber.escrow.enc.yaml" }: castle encrypts it with age
 
     warning[C0502]: one control plane: the cluster is away while that machine is
       --> castle.hcl:44:18
@@ -112,7 +112,7 @@ fn what_is_wrong_about_sources_is_named() {
        |                  ^ one
        |
        = note: etcd then has no second copy: when the disk is lost, the cluster is lost
-       = help: set count = 3 for a castle that others rely on
+       = hint: set count = 3 for a castle that others rely on
 
     castle.hcl: 1 error, 1 warning
     "#);

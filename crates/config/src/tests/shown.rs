@@ -17,7 +17,7 @@ fn unknown_key() {
     36 |     gatway      = "192.168.1.1"
        |     ^^^^^^ unknown in `network`
        |
-       = help: did you mean `gateway`?
+       = hint: did you mean `gateway`?
 
     castle.hcl: 1 error
     "#);
@@ -32,7 +32,7 @@ fn key_of_another_block() {
     27 |     vip = "192.168.1.9"
        |     ^^^ unknown in `platform`
        |
-       = help: `vip` belongs into `network`
+       = hint: `vip` belongs into `network`
 
     castle.hcl: 1 error
     "#);
@@ -48,7 +48,7 @@ fn unknown_platform() {
        |            ^^^^^^^^^ not known to this version
        |
        = note: this version knows `proxmox` and `machines`
-       = help: write platform "proxmox"
+       = hint: write platform "proxmox"
 
     castle.hcl: 1 error
     "#);
@@ -73,7 +73,7 @@ fn a_deadline_is_called_by_its_name() {
        |          ^^^^^^^^^^^ not such a value
        |
        = note: `5 minutes` is not a length of time (write it as 90s, 5m or 1h30m)
-       = help: write it like vm = "5m"
+       = hint: write it like vm = "5m"
 
     castle.hcl: 1 error
     "#);
@@ -89,7 +89,7 @@ fn no_worker() {
        |                  ^ none
        |
        = note: control planes take no workloads: without a worker no layer could ever start
-       = help: set count = 1 or more
+       = hint: set count = 1 or more
 
     castle.hcl: 1 error
     "#);
@@ -113,7 +113,7 @@ fn a_file_that_can_not_be_used() {
        |                          ^^^^^^^^^^ read here
        |
        = note: it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB
-       = help: check the path: it is relative to the folder of the castle file
+       = hint: check the path: it is relative to the folder of the castle file
 
     castle.hcl: 1 error
     "#);
@@ -130,7 +130,7 @@ fn a_block_left_open() {
        |   ^^^^^^^^^ opened here
        |
        = note: the file ends before it is closed
-       = help: close it where it ends; if it looks closed, a bracket further down is missing
+       = hint: close it where it ends; if it looks closed, a bracket further down is missing
 
     castle.hcl: 1 error
     "#);
@@ -146,7 +146,7 @@ fn a_misspelt_secret() {
     25 |     token_secrt = "************"
        |     ^^^^^^^^^^^ unknown in `platform`
        |
-       = help: did you mean `token_secret`?
+       = hint: did you mean `token_secret`?
 
     castle.hcl: 1 error
     "#);
@@ -164,7 +164,7 @@ fn a_password_in_the_vars() {
        |
        = note: a castle file is kept in Git, where a secret stays for good
        = note: `vars` become a ConfigMap, which many may read
-       = help: put it into the secret source and bring it into the cluster by an ExternalSecret; if it is no secret, give it another name
+       = hint: put it into the secret source and bring it into the cluster by an ExternalSecret; if it is no secret, give it another name
 
     castle.hcl: 1 error
     "#);
@@ -188,7 +188,7 @@ fn even_control_planes() {
        = note:              5          3         2
        = note:              6          4         2
        = note:              7          4         3
-       = help: set count = 3 or 5
+       = hint: set count = 3 or 5
     "#);
 }
 
@@ -202,7 +202,7 @@ fn one_control_plane() {
        |                  ^ one
        |
        = note: etcd then has no second copy: when the disk is lost, the cluster is lost
-       = help: set count = 3 for a castle that others rely on
+       = hint: set count = 3 for a castle that others rely on
 
     castle.hcl: 1 warning
     "#);
@@ -221,7 +221,7 @@ fn addresses_counted_as_addresses() {
     56 |     first_ip   = "192.168.1.254"
        |                  ^^^^^^^^^^^^^^^ counted from here
        |
-       = help: choose another address of the subnet
+       = hint: choose another address of the subnet
 
     castle.hcl: 1 error
     "#);
@@ -240,7 +240,7 @@ fn pool_over_a_machine() {
        |                  --------------- worker-02 is given here
        |
        = note: MetalLB would give this address to a service, and two machines would answer for it
-       = help: choose a pool of addresses that nobody else has
+       = hint: choose a pool of addresses that nobody else has
 
     castle.hcl: 1 error
     "#);
@@ -259,7 +259,7 @@ fn vip_is_a_machine() {
        |                  ^^^^^^^^^^^^^^^ counted from here
        |
        = note: the control planes pass the VIP among themselves; a machine needs an address of its own
-       = help: choose a free address for the VIP, or begin the machines elsewhere
+       = hint: choose a free address for the VIP, or begin the machines elsewhere
 
     castle.hcl: 1 error
     "#);
@@ -277,7 +277,7 @@ fn versions_that_do_not_fit() {
       |                ^^^^^^^^ the version of Kubernetes
       |
       = note: Talos 1.13 runs Kubernetes 1.31 to 1.36
-      = help: set kubernetes = "1.36.3", or talos = "1.14.1"
+      = hint: set kubernetes = "1.36.3", or talos = "1.14.1"
 
     castle.hcl: 1 error
     "#);
@@ -294,7 +294,7 @@ fn a_plain_secret() {
        |             ^^^^^^^^^^^^^^^^^ not shown
        |
        = note: a castle file is kept in Git, where a secret stays for good
-       = help: put it into the secret source and write token = secret("GITHUB_TOKEN")
+       = hint: put it into the secret source and write token = secret("GITHUB_TOKEN")
 
     castle.hcl: 1 error
     "#);
@@ -312,7 +312,7 @@ fn a_secret_in_a_sentence() {
        |
        = note: a secret stays a reference until the moment of use, so nothing can be computed with it
        = note: it would also appear in plans, journals and logs as the plain value of this setting
-       = help: give the whole value as secret("KEY") to an attribute of type secret, or a plain value here
+       = hint: give the whole value as secret("KEY") to an attribute of type secret, or a plain value here
 
     castle.hcl: 1 error
     "#);
@@ -328,7 +328,7 @@ fn a_file_outside() {
        |                          ^^^^^^^^^ `..` leads out of the folder
        |
        = note: a castle is described by its folder alone, so that it is the same on every machine
-       = help: copy the file into the folder of the castle file and name it by a relative path
+       = hint: copy the file into the folder of the castle file and name it by a relative path
 
     castle.hcl: 1 error
     "#);
@@ -348,7 +348,7 @@ fn a_missing_quote_and_a_missing_unit() {
        |                     ^^^^^^^^^^ opened here
        |
        = note: a quoted text ends on its line; only a heredoc (<<EOT) has several
-       = help: close the quote
+       = hint: close the quote
 
     error[C0005]: this is not HCL
       --> castle.hcl:49:19
@@ -357,7 +357,7 @@ fn a_missing_quote_and_a_missing_unit() {
        |                   ^^^ here
        |
        = note: the parser says: expected newline or eof
-       = help: put quotes around the value, such as "8GiB"
+       = hint: put quotes around the value, such as "8GiB"
 
     castle.hcl: 2 errors
     "#);
@@ -387,7 +387,7 @@ fn a_circle_of_layers() {
        |         --- in the circle
        |
        = note: read `a -> b` as: a comes after b
-       = help: take one name out of one `after`
+       = hint: take one name out of one `after`
 
     castle.hcl: 1 error
     "#);
@@ -399,7 +399,7 @@ fn not_utf8() {
     insta::assert_snapshot!(shown(&sources), @r#"
     error[C0002]: the castle file is not UTF-8: byte 20 (0xe9)
     --> castle.hcl:2:8
-     = help: save the file as UTF-8
+     = hint: save the file as UTF-8
 
     castle.hcl: 1 error
     "#);
@@ -411,7 +411,7 @@ fn an_empty_file() {
     error[C0006]: there is no castle in the file
     --> castle.hcl
      = note: a castle file holds one block `castle`
-     = help: begin with castle "blue" { … }; examples/blue/castle.hcl is a whole one
+     = hint: begin with castle "blue" { … }; examples/blue/castle.hcl is a whole one
 
     castle.hcl: 1 error
     "#);
@@ -430,7 +430,7 @@ fn a_very_long_line_is_not_shown() {
     error[C0005]: this is not HCL
     --> castle.hcl:1:5030
      = note: the parser says: expected newline or eof
-     = help: check quotes, brackets and commas here and on the line before
+     = hint: check quotes, brackets and commas here and on the line before
 
     castle.hcl: 1 error
     "#);

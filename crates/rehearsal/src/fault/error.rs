@@ -71,7 +71,7 @@ impl RuleError {
         write!(text, ":{line}:{}\n{margin} |\n{number} | {rule}\n", start + 1).ok();
         write!(text, "{margin} | {}{carets}{meant}", " ".repeat(start)).ok();
         if let Some(help) = &self.help {
-            write!(text, "\n{margin} |\n{margin} = help: {help}").ok();
+            write!(text, "\n{margin} |\n{margin} = hint: {help}").ok();
         }
         text
     }

@@ -102,7 +102,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | talos cp-2: dead from 0:40
       |       ^^^^ did you mean `cp-02`?
       |
-      = help: there is: cp-01, cp-02, cp-03, worker-01, worker-02
+      = hint: there is: cp-01, cp-02, cp-03, worker-01, worker-02
     ");
     insta::assert_snapshot!(wrong("proxmox: drops befor on POST /qemu"), @r"
     proxmox has no fault called `drops befor`
@@ -111,7 +111,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | proxmox: drops befor on POST /qemu
       |          ^^^^^^^^^^^ did you mean `drops before`?
       |
-      = help: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
+      = hint: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
     ");
     let patch = wrong("kubernetes: patched node/worker-01 {\"spec\":{\"taints\":[]}");
     insta::assert_snapshot!(patch, @r#"
@@ -121,7 +121,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | kubernetes: patched node/worker-01 {"spec":{"taints":[]}
       |                                    ^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: such as {"spec":{"replicas":0}}, in quotes if it has spaces
+      = hint: such as {"spec":{"replicas":0}}, in quotes if it has spaces
     "#);
     assert!(wrong("kubernetes: patched node/worker-01 [1,2]").starts_with("this is no object"));
     let edited = wrong("proxmox 431: edited memry 4096");
@@ -139,7 +139,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | promox: refuses
       | ^^^^^^ did you mean `proxmox`?
       |
-      = help: there is: proxmox, talos, kubernetes, flux, infisical, git, downloads, network, castle
+      = hint: there is: proxmox, talos, kubernetes, flux, infisical, git, downloads, network, castle
     ");
     insta::assert_snapshot!(wrong("talos cp-02: dead during etc"), @r"
     there is no phase called `etc`
@@ -148,7 +148,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | talos cp-02: dead during etc
       |                          ^^^ did you mean `etcd`?
       |
-      = help: there is: empty, machines, etcd, api, nodes, flux
+      = hint: there is: empty, machines, etcd, api, nodes, flux
     ");
     insta::assert_snapshot!(wrong("talos cp-02: dead from 40"), @r"
     `40` is no time
@@ -157,7 +157,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | talos cp-02: dead from 40
       |                        ^^
       |
-      = help: a time is written as the screen shows it: M:SS, such as 0:40
+      = hint: a time is written as the screen shows it: M:SS, such as 0:40
     ");
     insta::assert_snapshot!(wrong("talos cp-02: dead from 0:40 until 0:30"), @r"
     this window is empty: it ends before it begins
@@ -166,7 +166,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | talos cp-02: dead from 0:40 until 0:30
       |                             ^^^^^
       |
-      = help: `until` is a time of the run, `for` a length
+      = hint: `until` is a time of the run, `for` a length
     ");
 }
 
@@ -179,7 +179,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | proxmox: task hangs
       |                    ^
       |
-      = help: there is: download, qmcreate, qmstart, qmstop, qmdestroy, qmshutdown
+      = hint: there is: download, qmcreate, qmstart, qmstop, qmdestroy, qmshutdown
     ");
     insta::assert_snapshot!(wrong("talos: dead"), @r"
     `NODE` is missing: dead of what?
@@ -188,7 +188,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | talos: dead
       |      ^
       |
-      = help: it is written `talos NODE: dead`; there is: cp-01, cp-02, cp-03, worker-01, worker-02
+      = hint: it is written `talos NODE: dead`; there is: cp-01, cp-02, cp-03, worker-01, worker-02
     ");
     insta::assert_snapshot!(wrong("talos cp-02 dead from 0:40"), @r"
     a colon is missing before what happens
@@ -197,7 +197,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | talos cp-02 dead from 0:40
       |             ^^^^
       |
-      = help: such as `talos cp-02: dead`
+      = hint: such as `talos cp-02: dead`
     ");
     insta::assert_snapshot!(wrong("proxmox: dead"), @r"
     proxmox has no fault called `dead`
@@ -206,7 +206,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | proxmox: dead
       |          ^^^^
       |
-      = help: it is written `talos NODE: dead`; there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
+      = hint: it is written `talos NODE: dead`; there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
     ");
     insta::assert_snapshot!(wrong("proxmox 421: overtaken for 0:30"), @r"
     `overtaken` does not end by itself
@@ -215,7 +215,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | proxmox 421: overtaken for 0:30
       |                        ^^^
       |
-      = help: leave `until` or `for` out
+      = hint: leave `until` or `for` out
     ");
     insta::assert_snapshot!(wrong("proxmox: answers 200"), @r"
     `200` is no status of an error
@@ -224,7 +224,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | proxmox: answers 200
       |                  ^^^
       |
-      = help: give one from 400 to 599, such as 401, 403, 409, 429, 500 or 595
+      = hint: give one from 400 to 599, such as 401, 403, 409, 429, 500 or 595
     ");
     insta::assert_snapshot!(wrong("infisical: slow 0:02 onse"), @r"
     `onse` is not understood here
@@ -233,7 +233,7 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | infisical: slow 0:02 onse
       |                      ^^^^ did you mean `once`?
       |
-      = help: `SERVER [OBJECT]: slow TIME` can be followed by: on METHOD PATH, the 3rd, once, twice, 5 times, from, until, for, during
+      = hint: `SERVER [OBJECT]: slow TIME` can be followed by: on METHOD PATH, the 3rd, once, twice, 5 times, from, until, for, during
     ");
 }
 

@@ -9,7 +9,7 @@ use super::Scene;
 use crate::critical_path::Path;
 use crate::plain::brief;
 use crate::progress::{LayerTally, StepProgress};
-use crate::report::{blocked_by, parts};
+use crate::report::blocked_by;
 use crate::style::{Line, Span, Style, Tone, clean, columns, count, cut, pad, wrap};
 
 /// The column of names is at least and at most so wide.
@@ -135,7 +135,7 @@ impl<'a> Sheet<'a> {
         let head = Span::new(clean(&format!("failed{said}")), Some(Tone::Bad));
         let mut lines = vec![self.row(1, sign, short(&decl.id), head, &Span::new(took, None))];
         let Some(failure) = &step.failure else { return lines };
-        let mut told = parts(failure);
+        let mut told = failure.parts();
         told.extend(blocked_by(self.scene.progress, &decl.id).map(|text| ("blocks", text)));
         let room = self.style.width.saturating_sub(18).max(16);
         for (label, text) in told {
