@@ -9,33 +9,40 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, timeout_at};
 
-/// How often a question is put again: the pause grows from `first` by half each time, up to `most`.
+/// How often a question is put again: the pause grows from `first` by a part of itself each time, up to `most`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// The pause after the first answer.
     pub first: Duration,
     /// The longest pause.
     pub most: Duration,
+    /// Which part of itself it grows by: 2 is half of it. What has been waited for so long is asked for again after
+    /// about that part of the time, so the answer is late by no more than it.
+    pub part: u32,
 }
 
 impl Pace {
     /// For tasks of a server that has no way to tell us (Proxmox).
-    pub const TASK: Self = Self::new(50, 500);
+    pub const TASK: Self = Self::new(50, 500, 2);
+    /// For such tasks that are over in a second or two, and that the next one waits for.
+    pub const BRIEF_TASK: Self = Self::new(25, 500, 50);
     /// For conditions of a system that is coming up.
-    pub const GATE: Self = Self::new(200, 1000);
+    pub const GATE: Self = Self::new(200, 1000, 2);
     /// For conditions of which a system tells when they change: a safety net, should it fall silent.
-    pub const WATCHED: Self = Self::new(200, 2000);
+    pub const WATCHED: Self = Self::new(200, 2000, 2);
     /// For calls that failed transiently and are made again.
-    pub const RETRY: Self = Self::new(250, 10_000);
+    pub const RETRY: Self = Self::new(250, 10_000, 2);
 
-    const fn new(first: u64, most: u64) -> Self {
-        Self { first: Duration::from_millis(first), most: Duration::from_millis(most) }
+    /// A pace from its shortest and longest pause in milliseconds, and the part of itself that it grows by.
+    #[must_use]
+    pub const fn new(first: u64, most: u64, part: u32) -> Self {
+        Self { first: Duration::from_millis(first), most: Duration::from_millis(most), part }
     }
 
     /// The pause that follows a pause of this length.
     #[must_use]
     pub fn after(self, pause: Duration) -> Duration {
-        (pause + pause / 2).min(self.most)
+        (pause + pause / self.part).min(self.most)
     }
 }
 

@@ -55,8 +55,8 @@ pub trait Keeper: Send + Sync {
     /// Writes entries of one life, all or none.
     async fn write(&self, life: &Incarnation, entries: &[(&str, &Secret)]) -> Result<(), Failure>;
 
-    /// Removes an entry; one that is not there is fine.
-    async fn remove(&self, key: &str) -> Result<(), Failure>;
+    /// Removes entries; one that is not there is fine. They hang on each other in nothing, so they go at once.
+    async fn remove(&self, keys: &[&str]) -> Result<(), Failure>;
 
     /// A text as the place keeps it.
     fn as_kept(&self, text: &str) -> String {
@@ -122,7 +122,7 @@ mod tests {
             Ok(())
         }
 
-        async fn remove(&self, _: &str) -> Result<(), Failure> {
+        async fn remove(&self, _: &[&str]) -> Result<(), Failure> {
             Ok(())
         }
     }

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::durations::{Draw, Process};
 
+pub mod far;
+
 /// Which other draw an edge begins at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
@@ -90,9 +92,13 @@ pub const EDGES: &[Edge] = &[
     (Process::FluxLevel, From::First, Process::GitFetch),
     // The other edge of safety: a cluster is handed over with all of its nodes, not before.
     (Process::FluxLevel, From::Each, Process::NodeReady),
-    // And on the way down: a VM is switched off before it is removed, and an image goes when nothing of ours runs from it.
+    // And on the way down: the keys to Proxmox come from far away, a VM is switched off before it is removed, and an image goes
+    // when nothing of ours runs from it.
+    (Process::VmStop, From::FirstOf(far::KEYS), Process::AnswerFar),
     (Process::VmDestroy, From::Same, Process::VmStop),
     (Process::VolumeDelete, From::Each, Process::VmDestroy),
+    // Safety again: what opens the machines is kept until there is none.
+    (Process::AnswerFar, From::Each, Process::VmDestroy),
 ];
 
 /// Something that is to be reached: a process, and how the name of its object begins.
@@ -133,7 +139,8 @@ pub const CLUSTER: &[Goal] = &[
 ];
 
 /// What is to be gone at the end of a way down.
-pub const GONE: &[Goal] = &[(Process::VmDestroy, ""), (Process::VolumeDelete, "")];
+pub const GONE: &[Goal] =
+    &[(Process::VmDestroy, ""), (Process::VolumeDelete, ""), (Process::AnswerFar, far::GONE)];
 
 /// The root of the tree that Flux builds.
 const ROOT: &str = "flux-system/flux-system";

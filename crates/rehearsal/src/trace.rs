@@ -17,6 +17,8 @@ pub struct Request {
     pub status: u16,
     /// Whether it counts as a change.
     pub counted: bool,
+    /// How long the answer was on its way, in virtual milliseconds; 0 where that was not drawn.
+    pub took: u64,
 }
 
 /// All requests and effects of one process, in order.

@@ -128,7 +128,7 @@ impl Escrow {
         Ok(())
     }
 
-    /// The entries of this castle, of whatever life: those that nobody needs sooner go first, the bundle goes last.
+    /// The entries of this castle, of whatever life.
     fn ours(&self, entries: &Values) -> Vec<(&'static str, Incarnation)> {
         let keys = Way::ALL.map(Way::key).into_iter().chain([BUNDLE_KEY]);
         let life = |key: &'static str| {
@@ -213,7 +213,8 @@ impl Step for Escrow {
     }
 
     async fn leftover(&self, _cx: &Context) -> Result<Option<String>, Failure> {
-        let ours = self.ours(&self.keeper()?.0.kept_now().await?);
+        // What this run has seen is asked for anew once it has removed something; the audit looks again anyway.
+        let ours = self.ours(&self.keeper()?.0.kept().await?);
         let named: Vec<String> =
             ours.iter().map(|(key, life)| format!("{key} of the life {life}")).collect();
         Ok((!named.is_empty()).then(|| format!("{} in {}", named.join(", "), self.place())))
@@ -221,9 +222,9 @@ impl Step for Escrow {
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
         let keeper = &self.keeper()?.0;
-        for (key, _) in self.ours(&keeper.kept().await?) {
-            keeper.remove(key).await?;
-        }
+        let ours = self.ours(&keeper.kept().await?);
+        let keys: Vec<&str> = ours.iter().map(|(key, _)| *key).collect();
+        keeper.remove(&keys).await?;
         if let Some(life) = cx.incarnation() {
             cx.gone(life);
         }

@@ -11,6 +11,7 @@ use castle_model::spec::InfisicalSpec;
 use castle_model::{CastleName, Class, Failure, Incarnation, Secret, Spec};
 use castle_platforms::escrow::Keeper;
 use castle_wire::World;
+use futures::future::join_all;
 
 use super::source::{Source, Values};
 
@@ -167,11 +168,13 @@ impl Keeper for Folder {
         }
     }
 
-    async fn remove(&self, key: &str) -> Result<(), Failure> {
+    async fn remove(&self, keys: &[&str]) -> Result<(), Failure> {
         let place = self.folder().await?;
         self.remember(None);
-        let removed = self.client.remove(&place, key).await;
-        removed.map(|_| ()).map_err(|error| self.failure("remove secrets from", &error))
+        // All are asked for even if one is refused, so that as little as can be is left.
+        let removed = join_all(keys.iter().map(|key| self.client.remove(&place, key))).await;
+        let refused = removed.into_iter().find_map(Result::err);
+        refused.map_or(Ok(()), |error| Err(self.failure("remove secrets from", &error)))
     }
 
     fn as_kept(&self, text: &str) -> String {

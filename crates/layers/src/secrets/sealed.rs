@@ -206,9 +206,10 @@ impl Keeper for EscrowInFile {
         self.store(&self.sealed(sealed.as_ref(), &tree)?)
     }
 
-    async fn remove(&self, key: &str) -> Result<(), Failure> {
+    async fn remove(&self, keys: &[&str]) -> Result<(), Failure> {
         let Some((sealed, mut tree)) = self.read()? else { return Ok(()) };
-        if !tree.remove(key) {
+        let there = keys.iter().filter(|key| tree.remove(key)).count();
+        if there == 0 {
             return Ok(());
         }
         if tree.keys().next().is_some() {

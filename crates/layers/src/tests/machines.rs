@@ -85,7 +85,7 @@ fn machines_whose_keys_are_lost_are_not_called_gone() {
             &rehearsal.host.world(),
             Access::to_infisical(rehearsal.identity()),
         );
-        vault.sources().unwrap().escrow.0.remove(BUNDLE_KEY).await.unwrap();
+        vault.sources().unwrap().escrow.0.remove(&[BUNDLE_KEY]).await.unwrap();
         let before = rehearsal.host.mutations().get("talos").copied();
         let report = rehearsal.up().await;
         let failure = &report.failures[&castle_platforms::ids::secrets_escrow()];

@@ -59,8 +59,8 @@ impl Keeper for Drawer {
         Ok(())
     }
 
-    async fn remove(&self, key: &str) -> Result<(), Failure> {
-        self.kept.lock().unwrap().remove(key);
+    async fn remove(&self, keys: &[&str]) -> Result<(), Failure> {
+        self.kept.lock().unwrap().retain(|key, _| !keys.contains(&key.as_str()));
         Ok(())
     }
 }

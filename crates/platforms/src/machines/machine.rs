@@ -1,7 +1,5 @@
 //! `platform/machine/<node>`: the machine at the node's address is known, from its first contact to its reset.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use castle_engine::{Acted, Context, Pace, Step};
 use castle_model::spec::{Body, NodeSpec};
@@ -13,7 +11,7 @@ use crate::handed::{KEPT, LIFE, Life};
 use crate::talos::Realm;
 
 /// How long the old self of a machine that was reset may still answer, before it is asked whether it is new.
-const FAREWELL: Pace = Pace { first: Duration::from_millis(500), most: Duration::from_secs(2) };
+const FAREWELL: Pace = Pace::new(500, 2000, 2);
 
 /// The step of one node.
 pub(super) struct Machine {

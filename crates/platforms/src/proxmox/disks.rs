@@ -2,6 +2,10 @@
 
 use castle_model::{Failure, VmId};
 use castle_proxmox::{Config, Guest, GuestKind, Proxmox, Volume};
+use futures::FutureExt as _;
+use futures::stream::{self, StreamExt as _};
+
+use super::inventory::AT_ONCE;
 
 /// The kinds of content that guests hold. Backups bear a number, too, and are nobody's leftovers.
 const HELD: [&str; 2] = ["images", "rootdir"];
@@ -34,14 +38,20 @@ pub(super) async fn bearing(
 ) -> Result<Vec<Disk>, Failure> {
     let what = || format!("look for disks on the storages of {node}");
     let storages = client.storages(node).await.map_err(|error| error.failure(what()))?;
-    let mut found = Vec::new();
+    let mut lists = Vec::new();
     for storage in storages.iter().filter(|storage| storage.enabled) {
         for kind in HELD.into_iter().filter(|kind| storage.takes(kind)) {
-            let listed = client.content(node, &storage.storage, Some(kind)).await;
-            let listed = listed.map_err(|error| error.failure(what()))?;
-            let at = |volume| Disk::of(volume, (!storage.shared).then(|| node.to_owned()));
-            found.extend(listed.into_iter().filter_map(at).filter(|disk| wanted(disk.vmid)));
+            lists.push(client.content(node, &storage.storage, Some(kind)).map(move |listed| {
+                listed.map(|volumes| (volumes, (!storage.shared).then(|| node.to_owned())))
+            }));
         }
+    }
+    let mut lists = stream::iter(lists).buffered(AT_ONCE);
+    let mut found = Vec::new();
+    while let Some(listed) = lists.next().await {
+        let (volumes, on) = listed.map_err(|error| error.failure(what()))?;
+        let disks = volumes.into_iter().filter_map(|volume| Disk::of(volume, on.clone()));
+        found.extend(disks.filter(|disk| wanted(disk.vmid)));
     }
     found.sort();
     found.dedup();

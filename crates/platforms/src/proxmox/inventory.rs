@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use castle_engine::{Context, Key, Step};
 use castle_model::{Class, Failure, Incarnation, Observed, VmId};
 use castle_proxmox::{Guest, GuestKind, Proxmox};
+use futures::stream::{self, StreamExt as _};
 
 use super::Site;
 use super::mark::{Mark, Owner, castle_tag, owner};
@@ -14,6 +15,9 @@ use super::privileges::Held;
 use super::recognise::Unproven;
 use super::wanted::Wanted;
 use crate::handed::{KEPT, escrowed_incarnation};
+
+/// So many guests are looked at at once: a Proxmox node has three processes that answer.
+pub(super) const AT_ONCE: usize = 6;
 
 /// What was found.
 pub const INVENTORY: Key<Inventory> = Key::new("platform/inventory");
@@ -70,6 +74,15 @@ impl Inventory {
         Ok(lives.into_keys().next())
     }
 
+    /// Takes in what was found of one guest.
+    fn add(&mut self, one: Self) {
+        self.ours.extend(one.ours);
+        self.unfinished.extend(one.unfinished);
+        self.foreign.extend(one.foreign);
+        self.elsewhere.extend(one.elsewhere);
+        self.unproven.extend(one.unproven);
+    }
+
     /// What was found, in one line.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -118,8 +131,13 @@ async fn look_around(
 ) -> Result<Inventory, Failure> {
     let what = format!("list the guests of {}", spec.platform.endpoint);
     let guests = client.guests().await.map_err(|error| error.failure(&what))?;
+    let mut looks = Vec::new();
     for guest in guests.iter().filter(|guest| concerns(spec, guest)) {
-        sort(client, spec, guest, &mut found).await?;
+        looks.push(sorted(client, spec, guest));
+    }
+    let mut looks = stream::iter(looks).buffered(AT_ONCE);
+    while let Some(one) = looks.next().await {
+        found.add(one?);
     }
     // A VM of ours that the castle file no longer names takes its memory like anybody else's.
     let counted = |vmid| spec.nodes.iter().any(|node| node.vmid == vmid);
@@ -140,21 +158,17 @@ fn concerns(spec: &Wanted, guest: &Guest) -> bool {
         || guest.tags.contains(&castle_tag(&spec.name))
 }
 
-async fn sort(
-    client: &Proxmox,
-    spec: &Wanted,
-    guest: &Guest,
-    found: &mut Inventory,
-) -> Result<(), Failure> {
-    let vmid = guest.vmid;
+/// What one guest adds to the inventory.
+async fn sorted(client: &Proxmox, spec: &Wanted, guest: &Guest) -> Result<Inventory, Failure> {
+    let (vmid, mut found) = (guest.vmid, Inventory::default());
     if guest.kind == GuestKind::Container {
         found.foreign.insert(vmid, described(guest));
-        return Ok(());
+        return Ok(found);
     }
     let config = match client.vm_config(&guest.node, vmid).await {
         Ok(config) => config,
         // It went between the two questions.
-        Err(error) if error.is_missing() => return Ok(()),
+        Err(error) if error.is_missing() => return Ok(found),
         Err(error) => return Err(error.failure(format!("read the configuration of VM {vmid}"))),
     };
     let described = described(guest);
@@ -171,7 +185,7 @@ async fn sort(
             // The list of the cluster is late by some seconds; the node itself knows.
             let running = match client.vm_status(&guest.node, vmid).await {
                 Ok(status) => status.status == "running",
-                Err(error) if error.is_missing() => return Ok(()),
+                Err(error) if error.is_missing() => return Ok(found),
                 Err(error) => return Err(error.failure(format!("look at VM {vmid}"))),
             };
             found.ours.insert(vmid, Ours { mark, running });
@@ -188,7 +202,7 @@ async fn sort(
             found.foreign.insert(vmid, format!("{described}: {why}"));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// What to do about a VM of ours on another node of the cluster.

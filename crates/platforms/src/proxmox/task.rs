@@ -17,10 +17,18 @@ pub(super) async fn follow(
     finish(cx, client, task, what).await
 }
 
+/// How often a task is asked for: what Proxmox only switches off or throws away is over soon.
+fn pace(task: &Upid) -> Pace {
+    match task.kind() {
+        "qmstop" | "vzstop" | "qmdestroy" | "vzdestroy" | "imgdel" => Pace::BRIEF_TASK,
+        _ => Pace::TASK,
+    }
+}
+
 /// Waits for the end of a task whose name is durable already.
 async fn finish(cx: &Context, client: &Proxmox, task: &Upid, what: &str) -> Result<(), Failure> {
     let warnings = cx
-        .wait(Pace::TASK, what, || async {
+        .wait(pace(task), what, || async {
             let status = client.task_status(task).await.map_err(|error| error.failure(what))?;
             Ok(match status {
                 TaskStatus::Running => {
@@ -47,7 +55,7 @@ pub(super) async fn settle(cx: &Context, client: &Proxmox) -> Result<(), Failure
         return Ok(());
     };
     let what = format!("{} of an earlier run", task.kind());
-    cx.wait(Pace::TASK, &what, || async {
+    cx.wait(pace(&task), &what, || async {
         Ok(match client.task_status(&task).await {
             Ok(TaskStatus::Running) => {
                 Verdict::waiting(format!("Proxmox' task {} is running", task.kind()))

@@ -263,7 +263,7 @@ async fn no_config_leaves_whose_secrets_are_not_kept_any_more() {
         // Written by another run between our reading back and our first config.
         match kept {
             Some(kept) => bench.drawer.put(BUNDLE_KEY, kept),
-            None => bench.drawer.escrow().0.remove(BUNDLE_KEY).await.unwrap(),
+            None => bench.drawer.escrow().0.remove(&[BUNDLE_KEY]).await.unwrap(),
         }
         let report = bench.up().await;
         let failure = &report.failures[&ids::config(&bench.spec.nodes[0])];

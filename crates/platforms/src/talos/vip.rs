@@ -22,7 +22,7 @@ const IN_A_ROW: u32 = 5;
 const SPAN: Duration = Duration::from_secs(2);
 
 /// The pause between two of them.
-const PAUSE: Pace = Pace { first: Duration::from_millis(250), most: Duration::from_millis(250) };
+const PAUSE: Pace = Pace::new(250, 250, 2);
 
 /// Answers in a row, and when the first of them came.
 #[derive(Debug, Default)]

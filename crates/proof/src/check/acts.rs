@@ -101,6 +101,7 @@ mod tests {
             path: path.to_owned(),
             status: 200,
             counted: true,
+            took: 0,
         }
     }
 

@@ -48,6 +48,7 @@ mod tests {
             path: "/machine.MachineService/Bootstrap".to_owned(),
             status: 200,
             counted,
+            took: 0,
         };
         let requests = [request("talos/421", true), request("talos/422", false)];
         let on = |requests: &[Request]| bootstraps(requests).map(str::to_owned).collect();

@@ -122,6 +122,27 @@ fn the_way_down_is_as_long_as_its_slowest_machine_and_the_image_after_it() {
 }
 
 #[test]
+fn keys_come_before_the_first_vm_goes_and_are_kept_until_the_last_has() {
+    let mut draws = vec![
+        draw(Process::AnswerFar, far::KEYS, 0, 300),
+        draw(Process::VmStop, "421", 300, 1000),
+        draw(Process::VmDestroy, "421", 1300, 1000),
+        draw(Process::VolumeDelete, "image", 2300, 200),
+        draw(Process::AnswerFar, "secrets/remove", 2300, 100),
+        draw(Process::AnswerFar, far::GONE, 2400, 50),
+    ];
+    for (number, draw) in draws.iter_mut().enumerate() {
+        draw.number = number as u64;
+    }
+    draws[5].after = Some(4);
+    let names = BTreeMap::new();
+    let asked = Question { since: 0, until: u64::MAX, names: &names, goals: &[GONE] };
+    assert_eq!(longest(&draws, &asked).ms, 300 + 1000 + 1000 + 200, "the image is the longer way");
+    draws[5].ms = 150;
+    assert_eq!(longest(&draws, &asked).ms, 300 + 1000 + 1000 + 100 + 150);
+}
+
+#[test]
 fn a_name_tells_which_of_many_is_meant() {
     let draws = [
         draw(Process::Webhook, "longhorn-system/longhorn-admission-webhook", 0, 1000),

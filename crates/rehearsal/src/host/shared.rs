@@ -113,15 +113,6 @@ impl Shared {
         let counted = output.counted;
         let Answer::Http(reply) = &output.answer else { return None };
         let status = reply.status;
-        let at = self.time.now();
-        state.trace.request(Request {
-            at,
-            server: server.name().to_owned(),
-            method,
-            path,
-            status,
-            counted,
-        });
         let delay = match (server, status) {
             (Server::Proxmox, 401) => Process::AnswerDenied.usual(),
             (Server::Proxmox, 596) => Process::AnswerHung.usual(),
@@ -130,6 +121,16 @@ impl Shared {
             }
             _ => state.latency.triangular(Process::AnswerNear.span()),
         };
+        let at = self.time.now();
+        state.trace.request(Request {
+            at,
+            server: server.name().to_owned(),
+            method,
+            path,
+            status,
+            counted,
+            took: delay,
+        });
         drop(state);
         self.notify(Some(&output));
         match output.answer {
@@ -148,6 +149,7 @@ impl Shared {
             path: path.to_owned(),
             status,
             counted,
+            took: 0,
         });
     }
 

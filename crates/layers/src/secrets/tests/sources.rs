@@ -7,7 +7,7 @@ use std::path::Path;
 use castle_model::spec::{
     EnvSpec, EscrowAfterDown, EscrowFile, EscrowPlace, FileSpec, SopsSpec, SourceSpec,
 };
-use castle_platforms::escrow::KUBECONFIG_KEY;
+use castle_platforms::escrow::{KUBECONFIG_KEY, TALOSCONFIG_KEY};
 use castle_platforms::ids::{secrets_escrow, secrets_read};
 use castle_sops::{Format, Identities, Rules, Tree, seal};
 
@@ -194,11 +194,12 @@ async fn an_escrow_file_keeps_and_gives_back_and_goes_when_it_is_empty() {
     stranger.access.age = identities(8);
     let failure = stranger.open().escrow.keep(&life, &[(BUNDLE_KEY, &bundle)]).await.unwrap_err();
     assert_eq!(failure.class, Class::Denied, "{failure:?}");
-    for key in [BUNDLE_KEY, KUBECONFIG_KEY] {
-        escrow.0.remove(key).await.unwrap();
-    }
+    escrow.0.remove(&[KUBECONFIG_KEY, TALOSCONFIG_KEY]).await.unwrap();
+    let left = setting.open().escrow.0.kept().await.unwrap();
+    assert_eq!(left.keys().collect::<Vec<_>>(), [BUNDLE_KEY]);
+    escrow.0.remove(&[BUNDLE_KEY, KUBECONFIG_KEY]).await.unwrap();
     assert!(!path.exists());
-    escrow.0.remove(BUNDLE_KEY).await.unwrap();
+    escrow.0.remove(&[BUNDLE_KEY]).await.unwrap();
 }
 
 #[tokio::test]

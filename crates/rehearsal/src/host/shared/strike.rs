@@ -238,6 +238,7 @@ impl Shared {
             path: call.1.to_owned(),
             status,
             counted: false,
+            took: 0,
         });
     }
 
