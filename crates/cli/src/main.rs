@@ -37,6 +37,10 @@ use crate::args::{Cli, Command, refuse_private_keys};
 use crate::exit::{Exit, Problem};
 use crate::settings::Settings;
 
+/// A sixth of a rehearsed bring-up went into the C library's own, and far more with musl's (docs/decisions/0008).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     hardening::harden();
     if let Err(problem) = refuse_private_keys(std::env::args_os()) {
