@@ -8,10 +8,12 @@ use crate::talk::{self, say};
 use crate::tree;
 
 /// The example that plants them: with debug assertions, because a release holds none.
-const PLANTED: [&str; 9] = [
+const PLANTED: [&str; 11] = [
     "cargo",
     "run",
     "--quiet",
+    "--profile",
+    "soak",
     "--locked",
     "--package",
     "castle-proof",

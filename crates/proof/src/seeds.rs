@@ -4,12 +4,13 @@
 //! what can be mended is mended, and the last command must converge, or say what it waits for. Everything is drawn from the
 //! seed, so the same seed is the same life to the last request.
 
+mod storm;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_journal::MemoryDisk;
-use castle_rehearsal::fault::{Names, Rule, draw};
 use castle_rehearsal::turn::Dice;
 use castle_rehearsal::world::Input;
 use serde_json::{Value, json};
@@ -17,14 +18,12 @@ use sha2::{Digest, Sha256};
 
 use crate::castle::{Around, Command, Run, Stand, run};
 use crate::check::{self, Violation};
-use crate::point::{Fork, Point, Recorder, Taker};
+use crate::point::Fork;
 use crate::setting::{Neighbour, Setting, Shape};
-use crate::trial::{Watch, always, told};
+use crate::trial::{Sight, Watch, always, told, truth};
 
 /// The most commands of a storm.
 const COMMANDS_MAX: u64 = 3;
-/// A bring-up of the largest shape has about so many points.
-const POINTS: u64 = 1800;
 /// How often the last command may be started before it must have converged: what a first one leaves half done, such as a
 /// task that hangs, a second one takes up.
 const CALM_RUNS: usize = 3;
@@ -69,8 +68,7 @@ pub fn live(seed: u64, almanac: &Almanac) -> Life {
     lived(seed, almanac, false)
 }
 
-/// The same life, and every moment of its undisturbed runs is looked at as in a trial. It takes longer, and its trace is
-/// the same.
+/// The same life, and every moment of it is looked at as in a trial. It takes longer, and its trace is the same.
 #[must_use]
 pub fn live_watched(seed: u64, almanac: &Almanac) -> Life {
     lived(seed, almanac, true)
@@ -136,7 +134,9 @@ struct Living {
     /// Whether something was broken that nobody can mend.
     scarred: bool,
     mending: Vec<Input>,
-    /// Whether undisturbed runs are watched at every moment.
+    /// What somebody else has put in the place of one of ours, as it came.
+    squatter: Option<(u32, Value)>,
+    /// Whether every moment is looked at.
     watched: bool,
     hash: Sha256,
 }
@@ -168,6 +168,7 @@ impl Living {
             begun: check::Begun::new(),
             scarred: false,
             mending: Vec::new(),
+            squatter: None,
             watched: false,
             hash: Sha256::new(),
         }
@@ -179,6 +180,7 @@ impl Living {
         for index in 0..commands {
             let command = self.command(index);
             stand = self.storm(stand, command, index);
+            self.meddle(&mut stand, index);
             if self.dice.below(7) == 0 {
                 stand.disk = MemoryDisk::new();
                 self.life.story.push("the state folder is deleted".to_owned());
@@ -194,43 +196,12 @@ impl Living {
         if index > 0 && self.dice.below(3) == 0 { Command::Down } else { Command::Up }
     }
 
-    /// One command with faults and perhaps a crash.
-    fn storm(&mut self, stand: Stand, command: Command, index: u64) -> Stand {
-        let names = Names::of(&self.setting.spec);
-        let rules = match self.dice.below(4) {
-            0 => Vec::new(),
-            _ => draw(self.life.seed.wrapping_mul(31).wrapping_add(index), &names),
-        };
-        self.note_rules(&rules);
-        let taken = Arc::new(Mutex::new(None));
-        let number = (self.dice.below(2) == 0).then(|| self.dice.below(POINTS));
-        let recorder = number.map(|number| {
-            let number = usize::try_from(number).unwrap_or(usize::MAX);
-            Recorder::new(Box::new(Killer { number, taken: taken.clone() }))
-        });
-        if rules.is_empty() && recorder.is_none() {
-            return self.undisturbed(stand, command, false).stand;
-        }
-        let began = stand.datacenter.now;
-        let ran = run(stand, &self.setting, command, Around { recorder, rules, settles: false });
-        let fork = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.heard(&ran, began, fork.as_ref());
-        match fork {
-            Some(Fork { stand, point }) => {
-                self.life.story.push(format!("killed at {point}"));
-                self.life.crashes += 1;
-                stand
-            }
-            None => ran.stand,
-        }
-    }
-
     /// A run without faults and crashes of its own: what the laws of trials say of one holds here, too.
     fn undisturbed(&mut self, stand: Stand, command: Command, settles: bool) -> Run {
         let began = stand.datacenter.now;
         let before = stand.datacenter.clone();
         let (watch, recorder) = if self.watched && !self.scarred {
-            let (watch, recorder) = Watch::over(&self.setting, &stand);
+            let (watch, recorder) = Watch::over(&self.setting, &stand, Sight::WHOLE);
             (Some(watch), Some(recorder))
         } else {
             (None, None)
@@ -240,22 +211,8 @@ impl Living {
         self.heard(&ran, began, None);
         let found = &mut self.life.violations;
         found.extend(told::tasks(&before, &ran.stand.datacenter, &ran.events));
-        found.extend(watch.map(Watch::found).unwrap_or_default());
+        found.extend(watch.iter().flat_map(Watch::found));
         ran
-    }
-
-    /// What rules will do, and how it is made good again.
-    fn note_rules(&mut self, rules: &[Rule]) {
-        for rule in rules {
-            self.life.story.push(format!("armed: {rule}"));
-            match (rule.troubles(), rule.mending()) {
-                (Some(_), Some(mending)) => {
-                    self.mending.extend(mending.iter().cloned().map(Input::Trouble));
-                }
-                (Some(_), None) => self.scarred = true,
-                (None, _) => {}
-            }
-        }
     }
 
     /// What every process must keep to.
@@ -279,6 +236,9 @@ impl Living {
         }
         let found = &mut self.life.violations;
         found.extend(check::foreign(&self.setting, &self.foreign, &world.datacenter));
+        if let Some((vmid, came)) = &self.squatter {
+            found.extend(truth::spared(*vmid, came, world));
+        }
         found.extend(check::bootstrapped(&self.begun));
         found.extend(check::outside(&world.datacenter, ran));
         found.extend(check::explained(ran));
@@ -365,24 +325,4 @@ fn neighbours(dice: &mut Dice, setting: &Setting) -> Vec<Neighbour> {
         }
     }
     all
-}
-
-/// Kills the process at one point.
-struct Killer {
-    number: usize,
-    taken: Arc<Mutex<Option<Fork>>>,
-}
-
-impl Taker for Killer {
-    fn wants(&mut self, point: &Point) -> bool {
-        point.number == self.number
-    }
-
-    fn take(&mut self, fork: Fork) {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(fork);
-    }
-
-    fn kills(&self) -> bool {
-        true
-    }
 }

@@ -4,7 +4,7 @@
 //! that somebody wrote down, because a planted bug ([`crate::planted`]) is known to show there.
 
 pub(crate) mod told;
-mod truth;
+pub(crate) mod truth;
 mod witness;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,7 @@ use crate::check::{self, Violation};
 use crate::point::{Fork, Moment, Point, Recorder, Taker};
 use crate::setting::{Setting, Shape};
 
+pub(crate) use witness::Sight;
 use witness::Witness;
 
 /// The law that only a journal which tells of this world can be held to.
@@ -133,7 +134,11 @@ impl Trial {
     }
 }
 
-fn read(rules: &[&str], names: &Names) -> Vec<Rule> {
+/// Rules that somebody wrote down.
+///
+/// # Panics
+/// If one can not be read: then it would try nothing.
+pub(crate) fn read(rules: &[&str], names: &Names) -> Vec<Rule> {
     let read = rules.iter().map(|text| Rule::parse(text, names));
     read.collect::<Result<_, _>>().expect("the rules of a trial can be read")
 }
@@ -144,7 +149,8 @@ fn lose_last(disk: &MemoryDisk, name: &str) {
     disk.put(name, entries[..entries.len() - 1].concat());
 }
 
-fn happen(stand: &mut Stand, trouble: &Trouble) {
+/// Lets something happen to a world while nobody runs.
+pub(crate) fn happen(stand: &mut Stand, trouble: &Trouble) {
     let now = stand.datacenter.now;
     drop(stand.datacenter.input(now, &Input::Trouble(trouble.clone())));
 }
@@ -152,21 +158,17 @@ fn happen(stand: &mut Stand, trouble: &Trouble) {
 impl Runs {
     fn play(&self, setting: &Setting, names: &Names, stand: Stand) -> (Stand, Vec<Violation>) {
         let before = stand.copy();
-        let seen = Arc::new(Mutex::new(Seen::new(setting, self.killed, &stand)));
-        let recorder = Recorder::new(Box::new(Watcher(seen.clone())));
+        let place = self.killed.map(|(moment, call)| Place::Call(moment, call));
+        let (watch, recorder) = Watch::until(setting, &stand, Sight::WHOLE, place);
         let rules = read(self.rules, names);
         let around = Around { recorder: Some(recorder), rules, settles: false };
         let ran = run(stand, setting, self.command, around);
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found = std::mem::take(&mut seen.witness.found);
         if self.killed.is_some() {
-            let fork = seen.taken.take().expect("the place where it is to be killed is there");
-            found.retain(|(at, _)| *at <= fork.point.at);
-            let found = found.into_iter().map(|(_, violation)| violation).collect();
-            return (fork.stand, found);
+            let fork = watch.taken().expect("the place where it is to be killed is there");
+            return (fork.stand, watch.found());
         }
-        let mut found: Vec<Violation> = found.into_iter().map(|(_, found)| found).collect();
-        found.extend(seen.witness.is_left_alone(&ran.stand));
+        let mut found = watch.found();
+        found.extend(watch.end(&ran.stand));
         found.extend(self.judge(setting, &before, &ran));
         (ran.stand, found)
     }
@@ -184,7 +186,9 @@ impl Runs {
         found.extend(told::tasks(&before.datacenter, &ran.stand.datacenter, &ran.events));
         found.extend(told::waits(self.rules, &ran.requests));
         found.extend(told::no_secret(&ran.stand, &ran.events));
-        found.extend(truth::spared(self.spares, before, &ran.stand));
+        for vmid in self.spares {
+            found.extend(truth::spared(*vmid, &truth::guest(before, *vmid), &ran.stand));
+        }
         if self.command == Command::Down && ran.is_done() {
             found.extend(truth::nothing_left(setting, self.spares, &ran.stand.datacenter));
         }
@@ -192,20 +196,63 @@ impl Runs {
     }
 }
 
-/// A watch over one run of somebody else's life.
+/// Where a process is killed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    /// At the first such moment of a call or a write whose name holds this.
+    Call(Moment, &'static str),
+    /// At the point of this number.
+    Number(usize),
+}
+
+/// A watch over one run: it looks at every moment, if it can see, and kills at one, if it is told to.
 pub(crate) struct Watch(Arc<Mutex<Seen>>);
 
 impl Watch {
     /// Watches a run that begins here, through the recorder that it is given.
-    pub(crate) fn over(setting: &Setting, stand: &Stand) -> (Self, Recorder) {
-        let seen = Arc::new(Mutex::new(Seen::new(setting, None, stand)));
+    pub(crate) fn over(setting: &Setting, stand: &Stand, sight: Sight) -> (Self, Recorder) {
+        Self::until(setting, stand, sight, None)
+    }
+
+    /// The same, and kills it at a place.
+    pub(crate) fn until(
+        setting: &Setting,
+        stand: &Stand,
+        sight: Sight,
+        place: Option<Place>,
+    ) -> (Self, Recorder) {
+        Self::new(Some(Witness::new(setting, stand, sight)), place)
+    }
+
+    /// Only kills.
+    pub(crate) fn blind(place: Option<Place>) -> (Self, Recorder) {
+        Self::new(None, place)
+    }
+
+    fn new(witness: Option<Witness>, place: Option<Place>) -> (Self, Recorder) {
+        let seen = Arc::new(Mutex::new(Seen { witness, place, taken: None }));
         (Self(seen.clone()), Recorder::new(Box::new(Watcher(seen))))
     }
 
+    /// What the kill left, if it came to it; once.
+    pub(crate) fn taken(&self) -> Option<Fork> {
+        self.with(|seen| seen.taken.take())
+    }
+
     /// What was broken at a moment of it.
-    pub(crate) fn found(self) -> Vec<Violation> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut seen.witness.found).into_iter().map(|(_, found)| found).collect()
+    pub(crate) fn found(&self) -> Vec<Violation> {
+        self.with(|seen| seen.witness.as_mut().map(|witness| std::mem::take(&mut witness.found)))
+            .unwrap_or_default()
+    }
+
+    /// What is broken at its end.
+    fn end(&self, stand: &Stand) -> Vec<Violation> {
+        self.with(|seen| seen.witness.as_mut().map(|witness| witness.is_left_alone(stand)))
+            .unwrap_or_default()
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Seen) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -228,39 +275,56 @@ pub(crate) fn always(
 
 /// What is seen of a run while it goes on.
 struct Seen {
-    witness: Witness,
-    killed: Option<(Moment, &'static str)>,
+    witness: Option<Witness>,
+    place: Option<Place>,
     taken: Option<Fork>,
 }
 
 impl Seen {
-    fn new(setting: &Setting, killed: Option<(Moment, &'static str)>, stand: &Stand) -> Self {
-        Self { witness: Witness::new(setting, stand), killed, taken: None }
+    fn kills(&self, point: &Point) -> bool {
+        self.taken.is_none()
+            && match self.place {
+                Some(Place::Call(moment, call)) => {
+                    point.moment == moment && point.what.contains(call)
+                }
+                Some(Place::Number(number)) => point.number == number,
+                None => false,
+            }
     }
 
-    fn kills(&self, point: &Point) -> bool {
-        let here =
-            |(moment, call): &(Moment, &str)| point.moment == *moment && point.what.contains(call);
-        self.taken.is_none() && self.killed.as_ref().is_some_and(here)
+    fn is_looked_at(&self, point: &Point) -> bool {
+        self.taken.is_none() && self.witness.as_ref().is_some_and(|witness| witness.wants(point))
     }
 }
 
 /// Shows the witness what it wants to see.
 struct Watcher(Arc<Mutex<Seen>>);
 
+impl Watcher {
+    fn with<T>(&self, act: impl FnOnce(&mut Seen) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 impl Taker for Watcher {
     fn wants(&mut self, point: &Point) -> bool {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.kills(point) || seen.witness.wants(point)
+        self.with(|seen| seen.kills(point) || seen.is_looked_at(point))
     }
 
     fn take(&mut self, fork: Fork) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.witness.wants(&fork.point) {
-            seen.witness.look(&fork);
-        }
-        if seen.kills(&fork.point) {
-            seen.taken = Some(fork);
-        }
+        self.with(|seen| {
+            if seen.is_looked_at(&fork.point)
+                && let Some(witness) = &mut seen.witness
+            {
+                witness.look(&fork);
+            }
+            if seen.kills(&fork.point) {
+                seen.taken = Some(fork);
+            }
+        });
+    }
+
+    fn kills(&self) -> bool {
+        self.with(|seen| seen.taken.is_some())
     }
 }

@@ -66,12 +66,20 @@ pub(super) fn only_transient(events: &[Event]) -> Vec<Violation> {
 
 /// Every task that a run began is named in what it told, and so in its journal; one that failed is told of.
 pub(crate) fn tasks(before: &Datacenter, after: &Datacenter, events: &[Event]) -> Vec<Violation> {
-    let known: BTreeSet<String> = tasks_of(before).into_iter().map(|(upid, _)| upid).collect();
-    let is_named = |upid: &str| {
-        let names =
-            |kind: &EventKind| matches!(kind, EventKind::StepTask { task, .. } if task == upid);
-        events.iter().any(|event| names(&event.kind))
-    };
+    let new = new_tasks(before, after).into_iter();
+    let unnamed = new.filter(|(upid, _)| !is_named(upid, events));
+    let mut found: Vec<Violation> =
+        unnamed.map(|(upid, _)| Violation::new("a task is written down", upid)).collect();
+    found.extend(failed_tasks(before, after, events));
+    found
+}
+
+/// Every task that failed is told of.
+pub(crate) fn failed_tasks(
+    before: &Datacenter,
+    after: &Datacenter,
+    events: &[Event],
+) -> Vec<Violation> {
     let is_told = |upid: &str| {
         events.iter().any(|event| match &event.kind {
             EventKind::StepRetrying { failure, .. } | EventKind::StepFailed { failure, .. } => {
@@ -80,21 +88,28 @@ pub(crate) fn tasks(before: &Datacenter, after: &Datacenter, events: &[Event]) -
             _ => false,
         })
     };
-    let mut found = Vec::new();
-    for (upid, exit) in tasks_of(after).into_iter().filter(|(upid, _)| !known.contains(upid)) {
-        if !is_named(&upid) {
-            found.push(Violation::new("a task is written down", upid.clone()));
-        }
-        let failed = exit.is_some_and(|exit| {
-            exit != "OK"
-                && !exit.starts_with("WARNINGS")
-                && !OVERTAKEN.iter().any(|words| exit.contains(words))
-        });
-        if failed && !is_told(&upid) {
-            found.push(Violation::new("a failed task is told", upid));
-        }
-    }
-    found
+    let failed = |exit: &str| {
+        exit != "OK"
+            && !exit.starts_with("WARNINGS")
+            && !OVERTAKEN.iter().any(|words| exit.contains(words))
+    };
+    let new = new_tasks(before, after).into_iter();
+    let failed = new.filter(|(_, exit)| exit.as_deref().is_some_and(failed));
+    failed
+        .filter(|(upid, _)| !is_told(upid))
+        .map(|(upid, _)| Violation::new("a failed task is told", upid))
+        .collect()
+}
+
+fn is_named(upid: &str, events: &[Event]) -> bool {
+    let names = |kind: &EventKind| matches!(kind, EventKind::StepTask { task, .. } if task == upid);
+    events.iter().any(|event| names(&event.kind))
+}
+
+/// The tasks that were begun meanwhile, each with how it ended.
+fn new_tasks(before: &Datacenter, after: &Datacenter) -> Vec<(String, Option<String>)> {
+    let known: BTreeSet<String> = tasks_of(before).into_iter().map(|(upid, _)| upid).collect();
+    tasks_of(after).into_iter().filter(|(upid, _)| !known.contains(upid)).collect()
 }
 
 /// Nothing is made while it is being made already, or was.
@@ -124,7 +139,7 @@ fn tasks_of(datacenter: &Datacenter) -> Vec<(String, Option<String>)> {
 }
 
 /// Whoever asks for a pause is not asked the same again before it is over.
-pub(super) fn waits(rules: &[&str], requests: &[Request]) -> Vec<Violation> {
+pub(crate) fn waits(rules: &[&str], requests: &[Request]) -> Vec<Violation> {
     let Some(pause) = rules.iter().find_map(|rule| pause(rule)) else { return Vec::new() };
     let mut found = Vec::new();
     for (index, limited) in requests.iter().enumerate().filter(|(_, r)| r.status == 429) {

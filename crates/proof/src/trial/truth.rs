@@ -40,20 +40,22 @@ pub(super) fn one_bootstrap(setting: &Setting, requests: &[Request]) -> Vec<Viol
     other.map(|request| Violation::new(law, request.server.clone())).into_iter().collect()
 }
 
-/// What a run must not touch is as it was.
-pub(super) fn spared(vmids: &[u32], before: &Stand, after: &Stand) -> Vec<Violation> {
-    let guest = |stand: &Stand, vmid: u32| -> Value {
-        let proxmox = serde_json::to_value(&stand.datacenter.proxmox).unwrap_or_default();
-        let mut guest = proxmox["guests"][vmid.to_string()].clone();
-        put_up_again(&mut guest);
-        guest
-    };
-    let changed = vmids.iter().filter(|vmid| guest(before, **vmid) != guest(after, **vmid));
-    changed.map(|vmid| Violation::new("ownership", format!("guest {vmid} was touched"))).collect()
+/// A guest in the datacenter's books; null if there is none.
+pub(crate) fn guest(stand: &Stand, vmid: u32) -> Value {
+    let proxmox = serde_json::to_value(&stand.datacenter.proxmox).unwrap_or_default();
+    let mut guest = proxmox["guests"][vmid.to_string()].clone();
+    put_up_again(&mut guest);
+    guest
+}
+
+/// A guest that must not be touched is as it was.
+pub(crate) fn spared(vmid: u32, was: &Value, after: &Stand) -> Option<Violation> {
+    let touched = guest(after, vmid) != *was;
+    touched.then(|| Violation::new("ownership", format!("guest {vmid} was touched")))
 }
 
 /// A way down that says it is done has left nothing.
-pub(super) fn nothing_left(
+pub(crate) fn nothing_left(
     setting: &Setting,
     spares: &[u32],
     after: &Datacenter,

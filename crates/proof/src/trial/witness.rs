@@ -21,8 +21,23 @@ const PROVES: &[(&str, &str)] = &[
     ("gitops/controllers", "flux-system"),
 ];
 
-/// What a witness knows, and what it has seen broken, with the virtual time of each.
+/// How far what is written down can be held against what is there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    /// Nobody else changes the world between a look and what is written down about it.
+    pub(crate) still: bool,
+    /// What servers say is so.
+    pub(crate) truthful: bool,
+}
+
+impl Sight {
+    /// Nothing is in the way.
+    pub(crate) const WHOLE: Self = Self { still: true, truthful: true };
+}
+
+/// What a witness knows, and what it has seen broken.
 pub(super) struct Witness {
+    sight: Sight,
     /// Nodes by the number of their VM.
     nodes: BTreeMap<u32, String>,
     control_planes: usize,
@@ -31,14 +46,15 @@ pub(super) struct Witness {
     announced: BTreeSet<StepId>,
     /// Guests at our numbers that came without our tag, as they came.
     strangers: BTreeMap<u32, Value>,
-    pub(super) found: Vec<(u64, Violation)>,
+    pub(super) found: Vec<Violation>,
 }
 
 impl Witness {
-    pub(super) fn new(setting: &Setting, stand: &Stand) -> Self {
+    pub(super) fn new(setting: &Setting, stand: &Stand, sight: Sight) -> Self {
         let nodes = setting.spec.nodes.iter();
         let nodes = nodes.filter_map(|node| Some((number(node)?, node.name.to_string())));
         let mut witness = Self {
+            sight,
             nodes: nodes.collect(),
             control_planes: setting.spec.control_planes().count(),
             done: BTreeSet::new(),
@@ -56,7 +72,7 @@ impl Witness {
     pub(super) fn wants(&self, point: &Point) -> bool {
         match point.moment {
             Moment::BeforeSend => !self.announcers(&point.what).is_empty(),
-            Moment::AfterSend => hands_out(point),
+            Moment::AfterSend => hands_out(point) || begins(point),
             Moment::AfterJournal => true,
             _ => false,
         }
@@ -73,9 +89,12 @@ impl Witness {
             broken.extend(self.is_true(journals.records(), stand));
             broken.extend(is_known(journals.records(), stand));
         }
+        if begins(point) && self.sight.truthful {
+            broken.extend(is_single(stand));
+        }
         broken.extend(self.is_kept(point, stand));
         broken.extend(self.is_left_alone(stand));
-        self.found.extend(broken.into_iter().map(|violation| (point.at, violation)));
+        self.found.extend(broken);
     }
 
     /// The steps of which one must have announced a call; none if it changes nothing that is watched.
@@ -131,12 +150,12 @@ impl Witness {
         let (done, announced) = (done(records), announced(records));
         let inventory = Inventory::of(&stand.datacenter);
         let mut found = Vec::new();
-        for step in done.difference(&self.done) {
+        for step in done.difference(&self.done).filter(|_| self.sight.still) {
             if let Some(lie) = self.lie(step, &inventory) {
                 found.push(Violation::new("what is proven is true", format!("{step}: {lie}")));
             }
         }
-        for step in announced.difference(&self.announced) {
+        for step in announced.difference(&self.announced).filter(|_| self.sight.truthful) {
             let name = step.as_str().strip_prefix("platform/vm/").unwrap_or_default();
             let vmid = self.nodes.iter().find(|(_, node)| *node == name).map(|(vmid, _)| *vmid);
             let there = |vmid| {
@@ -211,6 +230,27 @@ impl Witness {
 /// Whether a machine was just given its config.
 fn hands_out(point: &Point) -> bool {
     point.moment == Moment::AfterSend && point.what.ends_with("/ApplyConfiguration")
+}
+
+/// Whether something was just asked for that takes a task of Proxmox to make.
+fn begins(point: &Point) -> bool {
+    point.moment == Moment::AfterSend
+        && point.what.starts_with("proxmox POST ")
+        && ["/download-url", "/qemu"].iter().any(|path| point.what.ends_with(path))
+}
+
+/// Nothing is made that is being made already.
+fn is_single(stand: &Stand) -> Vec<Violation> {
+    let running = Inventory::of(&stand.datacenter).proxmox.running_tasks;
+    let mut made = BTreeSet::new();
+    let twice = running.iter().filter_map(|upid| {
+        let parts: Vec<&str> = upid.split(':').collect();
+        let [_, _, _, _, _, kind @ ("download" | "qmcreate"), object, ..] = parts.as_slice() else {
+            return None;
+        };
+        (!made.insert((*kind, *object))).then(|| format!("a second {kind} of {object}"))
+    });
+    twice.map(|what| Violation::new("no second object", what)).collect()
 }
 
 /// A task that still runs and was once written down is still known.

@@ -1,0 +1,150 @@
+//! The storm of a life: commands among faults and crashes, and somebody who puts his own things where ours stood.
+
+use castle_model::spec::NodeSpec;
+use castle_rehearsal::fault::{Names, Rule, Who, draw};
+use castle_rehearsal::turn::Dice;
+use castle_rehearsal::world::Input;
+
+use super::Living;
+use crate::castle::{Around, Command, Run, Stand, run};
+use crate::point::Fork;
+use crate::trial::{Place, Sight, Watch, happen, read, told, truth};
+
+/// A bring-up of the largest shape has about so many points.
+const POINTS: u64 = 1800;
+/// One life of so many meets somebody who takes the place of one of ours.
+const MEDDLERS: u64 = 6;
+/// Words of a story that puts things of others under our numbers: then what is left there is not ours to remove.
+const OF_OTHERS: [&str; 4] = ["overtaken", "foreign", "lost disk", "edited"];
+
+impl Living {
+    /// One command with faults and perhaps a crash.
+    pub(super) fn storm(&mut self, stand: Stand, command: Command, index: u64) -> Stand {
+        let names = Names::of(&self.setting.spec);
+        let rules = match self.dice.below(4) {
+            0 => Vec::new(),
+            _ => draw(self.life.seed.wrapping_mul(31).wrapping_add(index), &names),
+        };
+        self.note_rules(&rules);
+        let number = (self.dice.below(2) == 0).then(|| self.dice.below(POINTS));
+        if rules.is_empty() && number.is_none() {
+            return self.undisturbed(stand, command, false).stand;
+        }
+        let place =
+            number.map(|number| Place::Number(usize::try_from(number).unwrap_or(usize::MAX)));
+        let (watch, recorder) = if self.watched {
+            Watch::until(&self.setting, &stand, sight(&rules), place)
+        } else {
+            Watch::blind(place)
+        };
+        let before = stand.copy();
+        let told: Vec<String> = rules.iter().map(Rule::to_string).collect();
+        let tasks = Tasks::of(&rules);
+        let around = Around { recorder: Some(recorder), rules, settles: false };
+        let ran = run(stand, &self.setting, command, around);
+        let fork = watch.taken();
+        self.heard(&ran, before.datacenter.now, fork.as_ref());
+        self.life.violations.extend(watch.found());
+        match fork {
+            Some(Fork { stand, point }) => {
+                self.life.story.push(format!("killed at {point}"));
+                self.life.crashes += 1;
+                stand
+            }
+            None => {
+                self.judge_storm(&before, &told, &tasks, &ran);
+                ran.stand
+            }
+        }
+    }
+
+    /// What holds of a run that came to its end, whatever it met.
+    fn judge_storm(&mut self, before: &Stand, rules: &[String], tasks: &Tasks, ran: &Run) {
+        let found = &mut self.life.violations;
+        let words: Vec<&str> = rules.iter().map(String::as_str).collect();
+        found.extend(told::waits(&words, &ran.requests));
+        if *tasks == Tasks::Heard && !ran.killed {
+            let after = &ran.stand.datacenter;
+            found.extend(told::failed_tasks(&before.datacenter, after, &ran.events));
+        }
+        let others = |line: &String| OF_OTHERS.iter().any(|word| line.contains(word));
+        let alone = !self.life.story.iter().any(others);
+        if ran.command == Command::Down && ran.is_done() && alone {
+            found.extend(truth::nothing_left(&self.setting, &[], &ran.stand.datacenter));
+        }
+    }
+
+    /// What rules will do, and how it is made good again.
+    fn note_rules(&mut self, rules: &[Rule]) {
+        for rule in rules {
+            self.life.story.push(format!("armed: {rule}"));
+            match (rule.troubles(), rule.mending()) {
+                (Some(_), Some(mending)) => {
+                    self.mending.extend(mending.iter().cloned().map(Input::Trouble));
+                }
+                (Some(_), None) => self.scarred = true,
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// At times somebody puts a VM of his own where a worker of ours stood, or makes ours into something else.
+    ///
+    /// Whatever comes then, it stays as it came. Drawn by dice of its own, so that every other life is the one it was.
+    pub(super) fn meddle(&mut self, stand: &mut Stand, index: u64) {
+        let mut dice = Dice::new(self.life.seed.wrapping_mul(0x2545_f491).wrapping_add(index));
+        let workers = self.setting.spec.workers().filter_map(NodeSpec::vm);
+        let workers: Vec<u32> = workers.map(|vm| vm.vmid.0).collect();
+        if self.squatter.is_some() || dice.below(MEDDLERS) != 0 || workers.is_empty() {
+            return;
+        }
+        let vmid = workers[usize::try_from(dice.below(workers.len() as u64)).unwrap_or(0)];
+        let stands = truth::guest(stand, vmid).is_object();
+        let rules = match (stands, dice.below(2)) {
+            (false, _) => vec![format!("proxmox {vmid}: foreign vm")],
+            (true, 0) => {
+                vec![format!("proxmox {vmid}: destroyed"), format!("proxmox {vmid}: foreign vm")]
+            }
+            (true, _) => {
+                let uuid = "d59201e4-d411-4eb5-aa3a-aafb17c6181f";
+                vec![format!("proxmox {vmid}: edited smbios1 uuid={uuid}")]
+            }
+        };
+        let names = Names::of(&self.setting.spec);
+        let words: Vec<&str> = rules.iter().map(String::as_str).collect();
+        for rule in read(&words, &names) {
+            rule.troubles().into_iter().flatten().for_each(|trouble| happen(stand, trouble));
+        }
+        self.life.story.extend(rules.iter().map(|rule| format!("meanwhile: {rule}")));
+        self.squatter = Some((vmid, truth::guest(stand, vmid)));
+        self.scarred = true;
+    }
+}
+
+/// What can be seen for sure among such faults: what is written down may have been undone already, and what a server said
+/// may be old.
+fn sight(rules: &[Rule]) -> Sight {
+    let lies =
+        |rule: &Rule| ["answers stale", "hears twice", "task lies"].contains(&rule.kind().name);
+    Sight { still: false, truthful: !rules.iter().any(lies) }
+}
+
+/// Whether the ends of Proxmox' tasks reach whoever waits for them.
+#[derive(PartialEq, Eq)]
+enum Tasks {
+    /// Nothing but tasks themselves breaks at Proxmox, or between it and us.
+    Heard,
+    /// An answer may be lost, or the node that had them.
+    Lost,
+}
+
+impl Tasks {
+    fn of(rules: &[Rule]) -> Self {
+        let far = |rule: &Rule| match rule.who() {
+            Who::Proxmox => rule.kind().name.starts_with("task "),
+            Who::Network | Who::Castle => false,
+            _ => true,
+        };
+        if rules.iter().all(far) { Self::Heard } else { Self::Lost }
+    }
+}
