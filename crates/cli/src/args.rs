@@ -349,6 +349,9 @@ pub(crate) struct Repeat {
     /// The seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Show each run as `up` does: live on a terminal, else line by line
+    #[arg(long)]
+    pub(crate) show: bool,
 }
 
 /// What can be rehearsed.
