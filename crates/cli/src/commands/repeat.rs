@@ -89,7 +89,9 @@ async fn raise(
         now: Arc::new(move || clock.now()),
         face: &mut |event: &Event| {
             trace.hear(event);
-            face.iter_mut().for_each(|face| face.hear(event));
+            if let Some(face) = &mut face {
+                face.hear(event);
+            }
         },
         run: RunId::new("r0001"),
         stop: Stop::default(),

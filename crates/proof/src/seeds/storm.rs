@@ -45,17 +45,13 @@ impl Living {
         let fork = watch.taken();
         self.heard(&ran, before.datacenter.now, fork.as_ref());
         self.life.violations.extend(watch.found());
-        match fork {
-            Some(Fork { stand, point }) => {
-                self.life.story.push(format!("killed at {point}"));
-                self.life.crashes += 1;
-                stand
-            }
-            None => {
-                self.judge_storm(&before, &told, &tasks, &ran);
-                ran.stand
-            }
+        if let Some(Fork { stand, point }) = fork {
+            self.life.story.push(format!("killed at {point}"));
+            self.life.crashes += 1;
+            return stand;
         }
+        self.judge_storm(&before, &told, &tasks, &ran);
+        ran.stand
     }
 
     /// What holds of a run that came to its end, whatever it met.
