@@ -157,6 +157,11 @@ fn refuse_half(
     Ok(())
 }
 
+/// What `up` will refuse for, if a `down` was begun and not finished; nothing else is in its way.
+pub(crate) fn half(castle: &Castle, records: &Records) -> Option<Problem> {
+    whole(castle, records, Direction::Up).err()
+}
+
 /// Refuses the state of another world: what a rehearsal knows is not true of real machines, and the reverse.
 pub(crate) fn other_world(castle: &Castle) -> Result<(), Problem> {
     let datacenter = datacenter(castle).exists();

@@ -24,7 +24,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// Looks at the world. Guests in `forced` go although nothing proves them to be the castle's.
+    /// Looks at the world. Guests in `forced` go although nothing proves them to be the castle's; `waits` is told of what is
+    /// waited for.
     ///
     /// # Errors
     /// If the keys that open the platform can not be had, Proxmox does not answer, or a number in `forced` is not among
@@ -34,16 +35,24 @@ impl Found {
         world: &World,
         access: &Access,
         forced: &BTreeSet<VmId>,
+        waits: impl FnMut(&str) + Send,
     ) -> Result<Self, Failure> {
         let keys = platform_keys(spec, world, access).await?;
-        let hits = list(spec, world, &keys, forced).await?;
+        let hits = list(spec, world, &keys, forced, waits).await?;
         let before = audit(spec, world, access, Some(true)).await?;
         Ok(Self { hits, before })
     }
 
+    /// Whether the image and what is in escrow stay, because a guest does that is the castle's, or may be.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        self.hits.iter().any(Hit::is_missed)
+    }
+
     /// What goes beside the guests: the image, and what is in escrow.
     pub fn beside(&self) -> impl Iterator<Item = &Item> {
-        self.before.amiss().filter(|item| matches!(item.kind, Kind::Image | Kind::Escrow))
+        let shared = |item: &&Item| matches!(item.kind, Kind::Image | Kind::Escrow);
+        self.before.amiss().filter(shared).filter(|_| !self.keeps())
     }
 
     /// Whether nothing in the world would go.
@@ -62,7 +71,7 @@ impl Found {
         access: &Access,
         recorded: impl Iterator<Item = &'r StepId>,
     ) -> Graph {
-        let shared = [image_id(), secrets_escrow()];
+        let shared = if self.keeps() { Vec::new() } else { vec![image_id(), secrets_escrow()] };
         let whole = crate::build(spec, world, access.clone());
         let mut graph =
             whole.part(|decl| (decl.always || shared.contains(&decl.id)).then(|| decl.clone()));

@@ -33,6 +33,13 @@ pub enum Standing {
         /// When it ceases to.
         until: Moment,
     },
+    /// It is ours and would open the castle, were it not for the time that the clock here tells.
+    Untimely {
+        /// What that time says of it.
+        why: String,
+        /// When it ceases to open the castle.
+        until: Moment,
+    },
     /// It is ours, but to be written anew.
     Stale {
         /// What is wrong with it.
@@ -100,7 +107,7 @@ impl Way {
         match (escrowed_incarnation(&spec.name, text), life) {
             (Ok(theirs), Some(life)) if theirs == life.incarnation => {
                 match self.opens(spec, life, world, text) {
-                    Ok(until) => Standing::Right { until },
+                    Ok(validity) => timely(validity, world.clock.now()),
                     Err(why) => Standing::Stale { why },
                 }
             }
@@ -112,14 +119,14 @@ impl Way {
         }
     }
 
-    /// When an entry of this life ceases to open the castle, or why it does not do so long enough.
+    /// When an entry of this life opens the castle, or why it never does.
     fn opens(
         self,
         spec: &Spec,
         life: &Life,
         world: &World,
         text: &Secret,
-    ) -> Result<Moment, String> {
+    ) -> Result<Validity, String> {
         let said = self.read(text).map_err(|error| error.to_string())?;
         if said.authority.trim() != self.authority(life).trim() {
             return Err("it trusts another authority".to_owned());
@@ -129,14 +136,8 @@ impl Way {
             let (theirs, ours) = (said.servers.join(", "), servers.join(", "));
             return Err(format!("it names {theirs}, and the castle is at {ours}"));
         }
-        if world.clock.now() < said.validity.from {
-            return Err("by the clock here it is not valid yet".to_owned());
-        }
-        if !said.validity.is_fresh(world.clock.now()) {
-            return Err(format!("it is valid until {}", date(said.validity.until)));
-        }
         said.usable(world).map_err(|error| chain(&error))?;
-        Ok(said.validity.until)
+        Ok(said.validity)
     }
 
     fn unmarked(self, spec: &Spec, life: Option<&Life>, text: &Secret) -> Standing {
@@ -214,6 +215,19 @@ impl Way {
             self.name()
         ))
     }
+}
+
+/// How something that opens the castle at its time stands to the time of the clock here.
+fn timely(validity: Validity, now: Moment) -> Standing {
+    let until = validity.until;
+    let why = if now < validity.from {
+        "by the clock here it is not valid yet".to_owned()
+    } else if !validity.is_fresh(now) {
+        format!("it is valid until {}", date(until))
+    } else {
+        return Standing::Right { until };
+    };
+    Standing::Untimely { why, until }
 }
 
 /// The day of a moment.

@@ -137,8 +137,15 @@ impl Run {
     /// Whether every step is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
+        self.is_done_but(|_| false)
+    }
+
+    /// The same, where some of what castle's audit names as left is nothing of ours.
+    #[must_use]
+    pub fn is_done_but(&self, of_others: impl Fn(&str) -> bool) -> bool {
         let done = |(_, report): &(Plan, Report)| report.outcome == RunOutcome::Done;
-        self.left.is_empty() && self.ended.as_ref().is_ok_and(|runs| runs.iter().all(done))
+        let left = self.left.iter().any(|left| !of_others(left));
+        !left && self.ended.as_ref().is_ok_and(|runs| runs.iter().all(done))
     }
 
     /// How it ended, in words.
@@ -160,7 +167,12 @@ impl Run {
 
 fn verdict_of((_, report): &(Plan, Report)) -> String {
     let failures = report.failures.iter();
-    let told: Vec<String> = failures.map(|(step, failure)| format!("{step}: {failure}")).collect();
+    let told: Vec<String> = failures
+        .map(|(step, failure)| {
+            let findings = failure.findings.iter().map(|f| format!("; {}: {}", f.place, f.why));
+            format!("{step}: {failure}{}", findings.collect::<String>())
+        })
+        .collect();
     format!("{:?} {}", report.outcome, told.join("; "))
 }
 
@@ -330,7 +342,7 @@ impl Process<'_> {
     /// As `castle wipe` does once somebody has agreed: it looks, removes, and looks again.
     async fn wipe(&mut self) -> Result<(), String> {
         let world = self.host.world();
-        let found = Found::look(&self.spec, &world, &self.access, &BTreeSet::new()).await;
+        let found = Found::look(&self.spec, &world, &self.access, &BTreeSet::new(), |_| ()).await;
         let found = found.map_err(|failure| self.refuse(failure))?;
         if !(found.is_nothing() && self.journals.records().is_reset()) {
             let recorded = self.journals.records().steps.keys();

@@ -11,6 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_journal::MemoryDisk;
+use castle_rehearsal::inventory::Inventory;
+use castle_rehearsal::proxmox::GuestSeen;
 use castle_rehearsal::turn::Dice;
 use castle_rehearsal::world::Input;
 use serde_json::{Value, json};
@@ -177,16 +179,22 @@ impl Living {
     fn live(mut self, almanac: &Almanac) -> Life {
         let mut stand = self.setting.empty();
         let commands = 1 + self.dice.below(COMMANDS_MAX);
+        // Dice of their own, so that every life that they change nothing of is the one it was.
+        let mut other = Dice::new(self.life.seed.wrapping_mul(0x6c07_8965).wrapping_add(1));
         for index in 0..commands {
-            let command = self.command(index);
+            let command = wiped(self.command(index), &mut other);
+            let crashes = self.life.crashes;
             stand = self.storm(stand, command, index);
             self.meddle(&mut stand, index);
-            if self.dice.below(7) == 0 {
+            // Who was killed has a reason to begin anew.
+            let lost = other.below(3) == 0 && self.life.crashes > crashes;
+            if self.dice.below(7) == 0 || lost {
                 stand.disk = MemoryDisk::new();
                 self.life.story.push("the state folder is deleted".to_owned());
             }
         }
         let last = if self.dice.below(3) == 0 { Command::Down } else { Command::Up };
+        let last = wiped(last, &mut other);
         self.calm(stand, last, almanac);
         self.life.trace = hex::encode(self.hash.finalize());
         self.life
@@ -249,6 +257,26 @@ impl Living {
         }
     }
 
+    /// Whether what an audit names is a neighbour's in our range: it is told of, and stays.
+    fn is_of_others(&self, left: &str) -> bool {
+        let bears = |vmid: &String| {
+            [format!("VM {vmid} "), format!("vm-{vmid}-")].iter().any(|name| left.contains(name))
+        };
+        self.setting.foreign_vmids().iter().any(bears)
+    }
+
+    /// Whether a VM at one of our numbers died while it was made: without a mark only the journal can tell whose it is, and
+    /// without a journal nobody can. Castle names it, and leaves it.
+    fn is_ruined(&self, stand: &Stand) -> bool {
+        let ours: Vec<u32> =
+            self.setting.spec.nodes.iter().filter_map(|node| Some(node.vm()?.vmid.0)).collect();
+        let proxmox = Inventory::of(&stand.datacenter).proxmox;
+        let ruin = |guest: &GuestSeen| {
+            guest.lock.as_deref() == Some("create") && ours.contains(&guest.vmid)
+        };
+        proxmox.running_tasks.is_empty() && proxmox.guests.iter().any(ruin)
+    }
+
     /// No more faults: it converges, or says why not.
     fn calm(&mut self, mut stand: Stand, command: Command, almanac: &Almanac) {
         for mending in std::mem::take(&mut self.mending) {
@@ -258,14 +286,14 @@ impl Living {
         self.life.story.push("calm".to_owned());
         for _ in 0..CALM_RUNS {
             let ran = self.undisturbed(stand, command, true);
-            self.life.converged = ran.is_done();
+            self.life.converged = ran.is_done_but(|left| self.is_of_others(left));
             stand = ran.stand;
             if self.life.converged {
                 break;
             }
         }
         self.hash.update(json!(check::ours(&self.setting, &stand.datacenter)).to_string());
-        if !self.life.converged && !self.scarred {
+        if !self.life.converged && !self.scarred && !self.is_ruined(&stand) {
             let told = self.life.story.last().cloned().unwrap_or_default();
             self.life.violations.push(Violation::new("it converges", told));
         }
@@ -282,6 +310,12 @@ impl Living {
             Err(error) => self.life.violations.push(Violation::new("the same world", error)),
         }
     }
+}
+
+/// A way down is an emergency at times.
+fn wiped(command: Command, dice: &mut Dice) -> Command {
+    let emergency = dice.below(3) == 0;
+    if command == Command::Down && emergency { Command::Wipe } else { command }
 }
 
 fn shape(dice: &mut Dice) -> Shape {

@@ -264,6 +264,7 @@ pub(crate) fn always(
     asked: &[Request],
 ) -> Vec<Violation> {
     let mut found = told::only_transient(&ran.events);
+    found.extend(told::pauses(&ran.events));
     // The steps of a second run would seem to come before what they need.
     if let Ok([(plan, _)]) = ran.ended.as_deref() {
         found.extend(told::order(plan, &ran.events));

@@ -24,7 +24,7 @@ use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
 use crate::session::{known, make_plan};
 use crate::settings::Settings;
-use crate::state::{damage_words, state_problem};
+use crate::state::{self, damage_words, state_problem};
 
 /// Looks at the world and prints the plan. Changes nothing, and needs no lock.
 pub(crate) fn run(
@@ -78,6 +78,14 @@ async fn look(
         tell_damage(castle, peek)?;
     }
     let records = peek.map(|p| p.records).unwrap_or_default();
+    // The plan is what there is to be done all the same; nobody should take it for what comes next.
+    if let Some(problem) = state::half(castle, &records) {
+        output::say(&format!(
+            "note: {}, so `up` will refuse: {}",
+            problem.what,
+            problem.hint.unwrap_or_default()
+        ));
+    }
     show(castle, &records, (world, heard), access, json, settings).await
 }
 

@@ -31,7 +31,8 @@ pub(crate) async fn go(
     let Session { settings, castle, world, access, json, .. } = session;
     let clearing = Clearing { session, go_on: format!("{} wipe", castle.command) };
     let forced: BTreeSet<VmId> = forced.iter().copied().map(VmId).collect();
-    let found = Found::look(&castle.spec, world, access, &forced).await;
+    let waits = |what: &str| output::talk(&format!("waiting for {what}"));
+    let found = Found::look(&castle.spec, world, access, &forced, waits).await;
     let found = found.map_err(|failure| Problem::failure(&failure))?;
     show_list(session, &found);
     if found.is_nothing() && journals.records().is_reset() {
@@ -70,6 +71,11 @@ fn show_list(session: &Session<'_>, found: &Found) {
     }
     for item in beside {
         output::data(&format!("beside them would go: {}, {}", item.what, item.place));
+    }
+    if found.keeps() {
+        output::data(
+            "the image and what is kept in escrow stay, because a guest does that is this castle's, or may be",
+        );
     }
 }
 

@@ -96,6 +96,11 @@ impl Census {
         Ok(census)
     }
 
+    /// Whether a guest is just being made, so that nobody can say whose it is.
+    pub(super) fn is_growing(&self) -> bool {
+        self.met.iter().any(|met| met.whose == Whose::InTheMaking)
+    }
+
     /// The guest of a number.
     pub(super) fn at(&self, vmid: VmId) -> Option<&Met> {
         self.met.iter().find(|met| met.guest.vmid == vmid)

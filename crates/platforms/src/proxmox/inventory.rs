@@ -13,6 +13,7 @@ use super::Site;
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::privileges::Held;
 use super::recognise::Unproven;
+use super::task::changing;
 use super::wanted::Wanted;
 use crate::handed::{KEPT, escrowed_incarnation};
 
@@ -29,6 +30,8 @@ pub struct Inventory {
     pub ours: BTreeMap<VmId, Ours>,
     /// VMs at declared numbers that are just being made, so that nothing can be said of them yet.
     pub unfinished: Vec<VmId>,
+    /// VMs of this castle that a task is changing, with the kind of task.
+    pub busy: BTreeMap<VmId, String>,
     /// Everything else, in words.
     pub foreign: BTreeMap<VmId, String>,
     /// VMs of this castle, proven, that somebody has moved to another node, in words. They are among the foreign, too:
@@ -265,6 +268,15 @@ impl Step for LookAround {
                 format!("tell whose VM {vmid} is"),
                 "it is just being made, and bears no mark yet",
             ));
+        }
+        let node = &self.0.spec.platform.node;
+        let tasks =
+            if found.ours.is_empty() { Vec::new() } else { changing(&client, node).await? };
+        for task in tasks {
+            let vmid = task.object().parse().ok().map(VmId);
+            if let Some(vmid) = vmid.filter(|vmid| found.ours.contains_key(vmid)) {
+                found.busy.insert(vmid, task.kind().to_owned());
+            }
         }
         let evidence = found.summary();
         cx.outputs().put(&INVENTORY, found);

@@ -1,7 +1,7 @@
 //! Following a Proxmox task to its end, in this run or from an earlier one that was killed.
 
 use castle_engine::{Context, Pace};
-use castle_model::{Bug, Failure, Verdict, planted};
+use castle_model::{Bug, Failure, Verdict, VmId, planted};
 use castle_proxmox::{Proxmox, TaskStatus, Upid, catalogue};
 
 /// Makes a task's name durable and waits for its end.
@@ -42,7 +42,8 @@ async fn finish(cx: &Context, client: &Proxmox, task: &Upid, what: &str) -> Resu
                 }
             })
         })
-        .await?;
+        .await
+        .map_err(|failure| or_end(failure, task))?;
     if warnings > 0 {
         cx.notice(format!("{what}: done with {warnings} warnings, see the log of {task}"));
     }
@@ -67,4 +68,67 @@ pub(super) async fn settle(cx: &Context, client: &Proxmox) -> Result<(), Failure
         })
     })
     .await
+    .map_err(|failure| or_end(failure, &task))
+}
+
+/// A wait that was in vain, with how a task that hangs is ended: nobody but a person can know that it does.
+fn or_end(failure: Failure, task: &Upid) -> Failure {
+    if !failure.is_transient() {
+        return failure;
+    }
+    let node = task.node();
+    failure.hint(format!(
+        "run the same command again, which goes on waiting for it; if it hangs, end it in Proxmox (Stop in the list of tasks, or on the \
+         host: pvesh delete /nodes/{node}/tasks/{task}) before that"
+    ))
+}
+
+/// Kinds of tasks after which a guest is another one than before, or gone. Others, such as a backup, may take hours and
+/// change nothing.
+const CHANGING: [&str; 10] = [
+    "qmclone",
+    "qmcreate",
+    "qmdestroy",
+    "qmigrate",
+    "qmreboot",
+    "qmrestore",
+    "qmrollback",
+    "qmshutdown",
+    "qmstart",
+    "qmstop",
+];
+
+/// The task that is changing a guest, whoever began it: what is seen of the guest meanwhile does not hold for long.
+pub(super) async fn at_work(
+    client: &Proxmox,
+    node: &str,
+    vmid: VmId,
+) -> Result<Option<Upid>, Failure> {
+    Ok(changing(client, node).await?.into_iter().find(|task| task.object() == vmid.to_string()))
+}
+
+/// All tasks of a node that are changing guests.
+pub(super) async fn changing(client: &Proxmox, node: &str) -> Result<Vec<Upid>, Failure> {
+    let running = client.running_tasks(node).await;
+    let running = running.map_err(|error| error.failure(format!("list the tasks of {node}")))?;
+    Ok(running.into_iter().filter(|task| CHANGING.contains(&task.kind())).collect())
+}
+
+/// Waits until no task is changing a guest.
+pub(super) async fn idle(
+    cx: &Context,
+    client: &Proxmox,
+    (node, vmid): (&str, VmId),
+    named: &str,
+) -> Result<(), Failure> {
+    let Some(task) = at_work(client, node, vmid).await? else { return Ok(()) };
+    let what = format!("{} on {named}, which somebody has begun", task.kind());
+    cx.wait(pace(&task), &what, || async {
+        Ok(match at_work(client, node, vmid).await? {
+            Some(task) => Verdict::waiting(format!("Proxmox' task {} is running", task.kind())),
+            None => Verdict::Ready(()),
+        })
+    })
+    .await
+    .map_err(|failure| or_end(failure, &task))
 }

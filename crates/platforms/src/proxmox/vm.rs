@@ -10,7 +10,7 @@ use castle_proxmox::{Config, GuestKind, Proxmox, VmStatus};
 use castle_talos::Presence;
 use futures::future::BoxFuture;
 
-use super::inventory::{abandoned, described};
+use super::inventory::{INVENTORY, abandoned, described};
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::recognise::restored;
 use super::removal::Removal;
@@ -118,6 +118,7 @@ impl Vm {
     /// Looks until no task is at work on a VM without a mark.
     async fn look_settled(&self, cx: &Context, client: &Proxmox) -> Result<Seen, Failure> {
         task::settle(cx, client).await?;
+        task::idle(cx, client, (self.host(), self.node.vmid), &self.named()).await?;
         let life = cx.outputs().get(&LIFE).ok().map(|life| life.incarnation.clone());
         let life = life.as_ref();
         cx.wait(Pace::TASK, &format!("{} to be made", self.named()), || async {
@@ -127,6 +128,19 @@ impl Vm {
             })
         })
         .await
+    }
+
+    /// Nothing can be said of a VM while a task that our journal does not know makes it into something else.
+    async fn refuse_busy(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
+        let was = cx.outputs().get(&INVENTORY)?.busy.contains_key(&self.node.vmid);
+        if !was || cx.unfinished_task().is_some() {
+            return Ok(());
+        }
+        let Some(task) = task::at_work(client, self.host(), self.node.vmid).await? else {
+            return Ok(());
+        };
+        let why = format!("Proxmox' task {} is at work on it", task.kind());
+        Err(Failure::new(Class::Transient, format!("look at {}", self.named()), why))
     }
 
     async fn status(&self, client: &Proxmox) -> Result<VmStatus, Failure> {
@@ -274,6 +288,7 @@ impl Step for Vm {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.site.client(cx)?;
         let life = cx.outputs().get(&LIFE)?;
+        self.refuse_busy(cx, &client).await?;
         let (mark, config) = match self.look(&client, Some(&life.incarnation)).await? {
             Seen::Nothing => {
                 self.check_quorum(cx, &life).await?;
@@ -412,6 +427,9 @@ impl Step for Vm {
                 format!("look at {}", self.named()),
                 "a task is making it, and it bears no mark yet",
             )),
+            Seen::Ours(_, config) if config.get("protection") == Some("1") => {
+                Ok(Some(format!("{}, which is protected in Proxmox: it will not go", self.named())))
+            }
             Seen::Ours(..) => Ok(Some(self.named())),
         }
     }

@@ -3,16 +3,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use castle_engine::{Context, Graph, Step};
-use castle_model::{Class, Failure, Observed, Spec, StepDecl, StepId, VmId};
-use castle_proxmox::{Config, Proxmox};
+use castle_engine::wait::until;
+use castle_engine::{Context, Graph, Pace, Step};
+use castle_model::{Class, Failure, Observed, Spec, StepDecl, StepId, Verdict, VmId};
+use castle_proxmox::{Config, GuestKind, Proxmox};
 use castle_wire::World;
 use futures::future::BoxFuture;
 use serde::Serialize;
+use tokio::time::Instant;
 
-use super::census::{Census, Met, Whose, is_near};
+use super::census::{Census, Met, Whose, is_declared, is_near};
 use super::disks::{bearing, borrowed, config_of, number_of};
 use super::removal::Removal;
 use super::wanted::Wanted;
@@ -57,6 +60,9 @@ pub struct Hit {
     pub fate: Fate,
     /// The step that removes it: that of its node, if it is one of the castle file's.
     pub step: StepId,
+    /// Whether its number is that of a node in the castle file.
+    #[serde(skip)]
+    declared: bool,
     /// The guest as it was met, by which it is known again.
     #[serde(skip)]
     met: Met,
@@ -69,6 +75,17 @@ impl Hit {
         !matches!(self.fate, Fate::Stays { .. })
     }
 
+    /// Whether it stays although it is the castle's, or may be: then what opens it is needed.
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        !self.goes()
+            && match &self.met.whose {
+                Whose::Ours(_) | Whose::InTheMaking => true,
+                Whose::Doubtful(_) => self.declared,
+                Whose::Castle(_) | Whose::Somebody(_) => false,
+            }
+    }
+
     /// The step that removes it.
     #[must_use]
     pub fn id(&self) -> StepId {
@@ -77,7 +94,7 @@ impl Hit {
 }
 
 /// Lists every guest in the range or with the castle's mark, and what would become of it. Numbers in `forced` go although
-/// nothing proves them to be the castle's.
+/// nothing proves them to be the castle's. What is just being made is waited for, which `waits` is told.
 ///
 /// # Errors
 /// If Proxmox does not answer, the token may not see VMs, or a number in `forced` is not among those listed.
@@ -86,6 +103,7 @@ pub async fn list(
     world: &World,
     secrets: &SecretValues,
     forced: &BTreeSet<VmId>,
+    waits: impl FnMut(&str) + Send,
 ) -> Result<Vec<Hit>, Failure> {
     let Some(wanted) = Wanted::of(spec) else {
         let why = "its machines are not guests of a Proxmox: they stand by themselves";
@@ -93,7 +111,7 @@ pub async fn list(
             .hint("`castle down` resets them and gives them back"));
     };
     let client = enter(world, &wanted.platform, secrets)?;
-    let census = Census::take(&client, &wanted).await?;
+    let census = settled(&client, &wanted, waits).await?;
     if let Some(unknown) = forced.iter().find(|vmid| census.at(**vmid).is_none()) {
         let (first, last) = wanted.platform.vmids;
         let why = format!(
@@ -107,6 +125,31 @@ pub async fn list(
         hits.push(hit(&client, &wanted, met, forced).await?);
     }
     Ok(hits)
+}
+
+/// How long is waited for guests that are just being made: whose they are is known only then.
+const MAKING: Duration = Duration::from_mins(3);
+
+/// Every guest, once none is just being made; as they are, if that takes too long.
+async fn settled(
+    client: &Proxmox,
+    spec: &Wanted,
+    waits: impl FnMut(&str) + Send,
+) -> Result<Census, Failure> {
+    let census = Census::take(client, spec).await?;
+    if !census.is_growing() {
+        return Ok(census);
+    }
+    let what = "guests in the castle's range that are just being made";
+    let grown = until(what, Pace::TASK, Instant::now() + MAKING, waits, || async {
+        let census = Census::take(client, spec).await?;
+        Ok(if census.is_growing() { Verdict::waiting(what) } else { Verdict::Ready(census) })
+    });
+    match grown.await {
+        Ok(census) => Ok(census),
+        Err(failure) if failure.is_transient() => Census::take(client, spec).await,
+        Err(failure) => Err(failure),
+    }
 }
 
 async fn hit(
@@ -130,6 +173,7 @@ async fn hit(
         spared: spared.collect(),
         fate: fate(spec, &met, forced.contains(&vmid)),
         step: step_of(spec, &met),
+        declared: is_declared(spec, vmid),
         met,
     })
 }
@@ -148,13 +192,19 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
     let vmid = met.guest.vmid;
     let force = format!("`--force-foreign {vmid}` removes it");
     let why = match &met.whose {
+        _ if met.config.get("protection") == Some("1") => {
+            let command = if met.guest.kind == GuestKind::Vm { "qm" } else { "pct" };
+            format!(
+                "somebody has protected it in Proxmox; if it may go, take that off ({command} set {vmid} --protection 0)"
+            )
+        }
         Whose::Ours(_) if is_near(spec, vmid) => return Fate::Goes,
         _ if forced => return Fate::Forced,
         Whose::Ours(_) => {
             format!("its number is not in the castle's range; `castle down`, or {force}")
         }
         Whose::InTheMaking => {
-            "a task is still making it: wait for its end, and run the same command again".to_owned()
+            "a task is still making it: wait for its end, or end it in Proxmox, and run the same command again".to_owned()
         }
         Whose::Doubtful(_) => format!("nothing proves it to be this castle's; {force}"),
         Whose::Castle(_) | Whose::Somebody(_) => format!("it is not this castle's; {force}"),
@@ -256,9 +306,10 @@ impl Step for Wipe {
 
     async fn undo(&self, cx: &Context) -> Result<(), Failure> {
         let client = self.site.client(cx)?;
-        task::settle(cx, &client).await?;
-        let Some(config) = self.look(&client).await? else { return Ok(()) };
         let guest = &self.met.guest;
+        task::settle(cx, &client).await?;
+        task::idle(cx, &client, (&guest.node, guest.vmid), &self.named()).await?;
+        let Some(config) = self.look(&client).await? else { return Ok(()) };
         let removal = Removal {
             client: &client,
             node: &guest.node,

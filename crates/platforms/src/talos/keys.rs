@@ -45,15 +45,26 @@ impl Keys {
         Ok(outputs.get(&LIFE)?.marked(&self.0.spec().name, &text))
     }
 
-    /// Both entries in words, if both are right.
-    fn proof(found: &Found, place: &str) -> Option<String> {
+    /// Both entries in words, if both are right, or would be at another time of day where that is enough.
+    fn proof(found: &Found, place: &str, time: Time) -> Option<String> {
         let until = |(way, standing): &(Way, Standing)| match standing {
-            Standing::Right { until } => Some(format!("{} until {}", way.key(), date(*until))),
+            Standing::Untimely { .. } if time == Time::Matters => None,
+            Standing::Right { until } | Standing::Untimely { until, .. } => {
+                Some(format!("{} until {}", way.key(), date(*until)))
+            }
             _ => None,
         };
         let [kube, talos] = [until(&found[0])?, until(&found[1])?];
         Some(format!("{kube}, {talos}, in {place}"))
     }
+}
+
+/// Whether the time of day counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Time {
+    Matters,
+    /// What this run has just written is right, whatever the clock here has been set to since.
+    MayHaveJumped,
 }
 
 /// In what an entry differs, in words.
@@ -62,7 +73,7 @@ fn difference((way, standing): &(Way, Standing)) -> Option<String> {
         Standing::Right { .. } => return None,
         Standing::Absent => "it is not there",
         Standing::Unmarked => "it leads to this castle, but does not say that it belongs to it",
-        Standing::Stale { why } | Standing::Foreign { why } => why,
+        Standing::Untimely { why, .. } | Standing::Stale { why } | Standing::Foreign { why } => why,
     };
     Some(format!("{}: {why}", way.key()))
 }
@@ -72,7 +83,7 @@ impl Step for Keys {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let keeper = &cx.outputs().get(&ESCROW)?.0;
         let found = self.judge(cx, &keeper.kept().await?)?;
-        if let Some(proof) = Self::proof(&found, &keeper.place()) {
+        if let Some(proof) = Self::proof(&found, &keeper.place(), Time::Matters) {
             return Ok(Observed::right(proof));
         }
         if found.iter().all(|(_, standing)| *standing == Standing::Absent) {
@@ -113,12 +124,17 @@ impl Step for Keys {
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let keeper = &cx.outputs().get(&ESCROW)?.0;
         let found = self.judge(cx, &keeper.kept().await?)?;
-        Self::proof(&found, &keeper.place()).ok_or_else(|| {
-            let differences: Vec<String> = found.iter().filter_map(difference).collect();
-            // What was just written reads otherwise: somebody else wrote too, or the time of day changed.
-            Failure::new(Class::Conflict, "keep the ways in", differences.join("; ")).hint(
-                "somebody else may have written them, or the clock of this computer was set: look at both and run again",
-            )
-        })
+        let differences: Vec<String> = found.iter().filter_map(difference).collect();
+        let differences = differences.join("; ");
+        let Some(proof) = Self::proof(&found, &keeper.place(), Time::MayHaveJumped) else {
+            return Err(Failure::new(Class::Conflict, "keep the ways in", differences)
+                .hint("somebody else may have written them, too: look at them and run again"));
+        };
+        if !differences.is_empty() {
+            cx.notice(format!(
+                "{differences}: the clock of this computer was set since they were made; compare it (`date -u`) with the right time"
+            ));
+        }
+        Ok(proof)
     }
 }

@@ -64,6 +64,22 @@ pub(super) fn only_transient(events: &[Event]) -> Vec<Violation> {
     found
 }
 
+/// A step that was asked for a pause is not tried again before it is over.
+pub(super) fn pauses(events: &[Event]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for event in events {
+        if let EventKind::StepRetrying { step, failure, delay_ms, .. } = &event.kind
+            && let Some(seconds) = failure.wait
+            && *delay_ms < u64::from(seconds.get()) * 1000
+        {
+            let what =
+                format!("{step} again after {delay_ms} ms, where {seconds} s were asked for");
+            found.push(Violation::new("a pause is kept", what));
+        }
+    }
+    found
+}
+
 /// Every task that a run began is named in what it told, and so in its journal; one that failed is told of.
 pub(crate) fn tasks(before: &Datacenter, after: &Datacenter, events: &[Event]) -> Vec<Violation> {
     let new = new_tasks(before, after).into_iter();
@@ -139,7 +155,7 @@ fn tasks_of(datacenter: &Datacenter) -> Vec<(String, Option<String>)> {
 }
 
 /// Whoever asks for a pause is not asked the same again before it is over.
-pub(crate) fn waits(rules: &[&str], requests: &[Request]) -> Vec<Violation> {
+pub(super) fn waits(rules: &[&str], requests: &[Request]) -> Vec<Violation> {
     let Some(pause) = rules.iter().find_map(|rule| pause(rule)) else { return Vec::new() };
     let mut found = Vec::new();
     for (index, limited) in requests.iter().enumerate().filter(|(_, r)| r.status == 429) {

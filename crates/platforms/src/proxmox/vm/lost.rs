@@ -8,17 +8,29 @@ use std::time::Duration;
 
 use castle_engine::Context;
 use castle_model::spec::Role;
-use castle_model::{Class, Failure};
+use castle_model::{CastleName, Class, Failure};
 use castle_talos::{Presence, TalosAccess};
 use castle_wire::failure::chain;
 use futures::future::join_all;
 
 use super::Vm;
-use crate::handed::Life;
+use crate::escrow::{ESCROW, KUBECONFIG_KEY};
+use crate::handed::{Life, escrowed_incarnation};
 use crate::proxmox::inventory::INVENTORY;
 
 /// How long a control plane may take to list the members of etcd: without a quorum it never does.
 const LIST_DEADLINE: Duration = Duration::from_secs(3);
+
+/// What can be done about an etcd without a quorum.
+const RESTORE: &str = "a new machine could not join. Bring the lost control planes back as they were (start them, or restore their disks from a \
+     backup); if their disks are gone for good, so are the castle's data: `castle down`, then `castle up`";
+
+/// Whether the castle has stood in this life: its ways in are kept only then.
+async fn has_risen(cx: &Context, life: &Life, castle: &CastleName) -> Result<bool, Failure> {
+    let kept = cx.outputs().get(&ESCROW)?.0.kept().await?;
+    let way = kept.get(KUBECONFIG_KEY).map(|text| escrowed_incarnation(castle, text));
+    Ok(way.is_some_and(|theirs| theirs.is_ok_and(|theirs| theirs == life.incarnation)))
+}
 
 /// What one of the other control planes says of etcd.
 enum Said {
@@ -37,14 +49,10 @@ impl Vm {
             return Ok(());
         }
         let inventory = cx.outputs().get(&INVENTORY)?;
-        let there = |vmid| inventory.ours.get(&vmid).is_some_and(|ours| ours.running);
-        let others: Vec<_> = self
-            .site
-            .spec
-            .nodes
-            .iter()
-            .filter(|node| node.role == Role::ControlPlane && node.vmid != self.node.vmid)
-            .filter(|node| there(node.vmid))
+        let declared = self.site.spec.nodes.iter().filter(|node| node.role == Role::ControlPlane);
+        let others: Vec<_> = declared
+            .clone()
+            .filter(|node| node.vmid != self.node.vmid && inventory.ours.contains_key(&node.vmid))
             .collect();
         if others.is_empty() {
             return Ok(());
@@ -62,15 +70,30 @@ impl Vm {
                 Said::Nothing => {}
             }
         }
-        if mute.is_empty() {
+        let risen = has_risen(cx, life, &self.site.spec.name).await?;
+        let names: Vec<String> = others.iter().map(|node| node.name.to_string()).collect();
+        let (all, names) = (declared.count(), names.join(", "));
+        if risen && others.len() <= all / 2 {
+            let why = format!(
+                "the castle has stood, and only {names} is left of its {all} control planes: etcd can not have a quorum"
+            );
+            return Err(Failure::new(Class::Conflict, what, why).hint(RESTORE));
+        }
+        if !mute.is_empty() {
+            let why = format!(
+                "etcd has no quorum: {} runs it and can not list its members",
+                mute.join(", ")
+            );
+            return Err(Failure::new(Class::Transient, what, why).hint(RESTORE));
+        }
+        if !risen {
             return Ok(());
         }
-        let why =
-            format!("etcd has no quorum: {} runs it and can not list its members", mute.join(", "));
-        Err(Failure::new(Class::Transient, what, why).hint(
-            "a new machine could not join. Bring the lost control planes back as they were (start them, or restore their disks from a \
-             backup); if their disks are gone for good, so are the castle's data: `castle down`, then `castle up`",
-        ))
+        // Nobody answers, and yet the castle has stood: its etcd is on the disks of those that are left.
+        let why = format!(
+            "{names} are left of {all} control planes, and do not list the members of etcd yet"
+        );
+        Err(Failure::new(Class::Transient, what, why).hint(RESTORE))
     }
 
     async fn ask(&self, address: Ipv4Addr, access: &TalosAccess) -> Said {

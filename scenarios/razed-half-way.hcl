@@ -1,0 +1,34 @@
+# Half of it is gone, and nobody remembers that it was to go.
+story "Raising what was half razed, without its state" {
+  told = <<EOT
+    Destroying was broken off after two of three control planes had gone, and the state went with the laptop. The next attempt made the
+    missing two anew beside the one that was left; they waited for an etcd that could never have a quorum again.
+  EOT
+  from = ["D 4", "004_69aa89da61a94091.txt"]
+
+  run "up" {}
+  run "down" {
+    break = ["castle: killed after on DELETE /qemu/42* the 2nd"]
+    exit  = 137
+  }
+  meanwhile {
+    forget = true
+  }
+  run "up" {
+    exit  = 1
+    says  = ["etcd has no quorum", "`castle down`, then `castle up`"]
+    hides = ["ghost"]
+  }
+  run "up" {
+    exit    = 1
+    says    = ["only cp-01 is left of its 3 control planes"]
+    changes = 0
+  }
+  run "down" {
+    fails = []
+  }
+  world {
+    guests       = []
+    nothing_left = true
+  }
+}

@@ -1,0 +1,22 @@
+# What Proxmox was told goes on, whoever told it.
+story "Raised again while it is still being switched off" {
+  told = "Destroying was killed when every machine had been told to stop. The next run found them running, built on them, and saw them go off one after the other."
+  from = ["D 34", "002_5f1c564c1c8b92e6.txt"]
+
+  run "up" {}
+  run "down" {
+    break = ["castle: killed after on POST /status/stop the 5th"]
+    exit  = 137
+  }
+  meanwhile {
+    forget = true
+  }
+  run "up" {
+    fails = []
+  }
+  world {
+    guests     = [421, 422, 423, 431, 432]
+    bootstraps = 1
+    tasks      = 0
+  }
+}
