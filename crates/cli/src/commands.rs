@@ -102,7 +102,6 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
         }
         (Command::Completions { .. }, _) => "a completion script is for a shell",
         (Command::Man { .. }, _) => "a manual page is for people",
-        (Command::Lock(_), _) | (_, Some(Act::Lock(_))) => "what is pinned stands in castle.lock",
         (Command::Report(_), _) | (_, Some(Act::Report(_))) => {
             "the page of a run is HTML, and its events are JSON already"
         }

@@ -186,6 +186,16 @@ fn told() -> Vec<Value> {
             &[("layers", objects()), ("steps", objects()), ("critical", object())],
         ),
         answer(
+            "pin",
+            "Something that a castle is made from, as it was found, and as castle.lock pinned it before.",
+            &[
+                ("kind", json!({ "enum": ["manifest", "image"] })),
+                ("name", text()),
+                ("found", object()),
+                ("pinned", json!({ "type": ["object", "null"] })),
+            ],
+        ),
+        answer(
             "wipe",
             "What a wipe would remove.",
             &[("castle", text()), ("guests", objects()), ("beside", objects())],

@@ -7,7 +7,9 @@ use castle_model::lock::{ImagePin, Lock, ManifestPin};
 use castle_model::{Failure, Spec};
 use castle_platforms::proxmox::image::pin;
 use castle_wire::World;
+use serde_json::json;
 
+use crate::answer;
 use crate::args::{Everywhere, LockArgs};
 use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
@@ -37,7 +39,7 @@ pub(crate) fn run(
             prepare(&castle, args)?;
             let world = real::world(settings)?;
             let found = real::runtime()?.block_on(read(&world, &castle.spec, args, settings))?;
-            finish(which, &castle, args, &found)
+            finish(which, &castle, (args, everywhere.json), &found)
         }
         Place::Rehearsal => {
             let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
@@ -48,7 +50,7 @@ pub(crate) fn run(
                 host.spawn_driver();
                 let found = read(&host.world(), &rehearsal.castle.spec, args, settings).await;
                 host.close().map_err(|error| rehearsal.unusable(&error))?;
-                finish(which, &rehearsal.castle, args, &found?)
+                finish(which, &rehearsal.castle, (args, everywhere.json), &found?)
             })
         }
     }
@@ -164,6 +166,8 @@ async fn again(failure: &Failure, pause: Option<Duration>) -> Result<(), Problem
 
 /// How something that was found stands to what is pinned.
 struct Line {
+    /// For a program: what it is, what was found of it, and what is pinned.
+    told: serde_json::Value,
     found: String,
     /// What is pinned in its stead, if it is something else.
     pinned: Option<String>,
@@ -179,6 +183,7 @@ impl Line {
         };
         let other = pinned.filter(|pinned| *pinned != found);
         Self {
+            told: json!({ "kind": "manifest", "name": component, "found": found, "pinned": pinned }),
             found: words(found),
             pinned: other.map(|pin| {
                 let elsewhere = format!(", from {}", pin.url);
@@ -194,6 +199,7 @@ impl Line {
         let words = |pin: &ImagePin| format!("{key}: sha256 {}, {} bytes", pin.sha256, pin.size);
         let other = pinned.filter(|pinned| *pinned != found);
         Self {
+            told: json!({ "kind": "image", "name": key, "found": found, "pinned": pinned }),
             found: words(found),
             pinned: other.map(words),
             same_name: other.is_some(),
@@ -202,17 +208,25 @@ impl Line {
     }
 }
 
-fn finish(which: &Which, castle: &Castle, args: &LockArgs, found: &Lock) -> Result<Exit, Problem> {
+fn finish(
+    which: &Which,
+    castle: &Castle,
+    (args, json): (&LockArgs, bool),
+    found: &Lock,
+) -> Result<Exit, Problem> {
     let lock = &castle.spec.lock;
     let images = found.images.iter().map(|(k, pin)| Line::image(k, pin, lock.images.get(k)));
     let manifests =
         found.manifests.iter().map(|(k, pin)| Line::manifest(k, pin, lock.manifests.get(k)));
     let lines: Vec<Line> = images.chain(manifests).collect();
+    if json {
+        lines.iter().for_each(|line| output::data(&answer::line("pin", &line.told)));
+    }
     if args.check {
-        return check(&lines, &castle.command);
+        return check(&lines, json, &castle.command);
     }
     if let Some(line) = lines.iter().find(|line| line.same_name) {
-        compare(line);
+        compare(line, json);
         return Err(changed(Exit::Refused).hint(
             "nothing was pinned: find out why before you do; if the new content is right, remove its entry from castle.lock and run the same command again",
         ));
@@ -221,7 +235,9 @@ fn finish(which: &Which, castle: &Castle, args: &LockArgs, found: &Lock) -> Resu
         if let Some(pinned) = &line.pinned {
             output::talk(&format!("notice: it was pinned as {pinned}"));
         }
-        output::data(&line.found);
+        if !json {
+            output::data(&line.found);
+        }
     }
     // What other versions and extensions were pinned by is kept: somebody may go back to them.
     let mut new = lock.clone();
@@ -234,11 +250,11 @@ fn finish(which: &Which, castle: &Castle, args: &LockArgs, found: &Lock) -> Resu
 }
 
 /// Tells how everything stands to what is pinned, and changes nothing.
-fn check(lines: &[Line], command: &str) -> Result<Exit, Problem> {
+fn check(lines: &[Line], json: bool, command: &str) -> Result<Exit, Problem> {
     for line in lines {
         if line.pinned.is_some() {
-            compare(line);
-        } else {
+            compare(line, json);
+        } else if !json {
             let how = if line.new { "not pinned" } else { "as pinned" };
             output::data(&format!("{how}: {}", line.found));
         }
@@ -256,7 +272,10 @@ fn check(lines: &[Line], command: &str) -> Result<Exit, Problem> {
         .hint(format!("`{command} lock` pins it")))
 }
 
-fn compare(line: &Line) {
+fn compare(line: &Line, json: bool) {
+    if json {
+        return;
+    }
     output::data(&format!("pinned: {}", line.pinned.as_deref().unwrap_or_default()));
     output::data(&format!("found:  {}", line.found));
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use castle_journal::{Journals, Records, StepState};
 use castle_model::{StepId, Verb};
 use castle_rehearsal::inventory::Inventory;
+use castle_rehearsal::proxmox::GuestSeen;
 use serde_json::Value;
 
 use super::truth::number;
@@ -160,7 +161,10 @@ impl Witness {
             let vmid = self.nodes.iter().find(|(_, node)| *node == name).map(|(vmid, _)| *vmid);
             let there = |vmid| {
                 let guests = &inventory.proxmox.guests;
-                guests.iter().any(|guest| guest.vmid == vmid && guest.lock.is_none())
+                // Somebody else may have been faster than the journal.
+                guests
+                    .iter()
+                    .any(|guest| guest.vmid == vmid && guest.lock.is_none() && is_tagged(guest))
             };
             if vmid.is_some_and(there) {
                 let what = format!("{step} is to be made, and is there");
@@ -199,7 +203,7 @@ impl Witness {
         let proxmox = serde_json::to_value(&stand.datacenter.proxmox).unwrap_or_default();
         let mut found = Vec::new();
         for guest in Inventory::of(&stand.datacenter).proxmox.guests {
-            let (vmid, ours) = (guest.vmid, guest.tags.iter().any(|tag| tag.starts_with("castle")));
+            let (vmid, ours) = (guest.vmid, is_tagged(&guest));
             if !self.nodes.contains_key(&vmid) || ours || guest.lock.is_some() {
                 continue;
             }
@@ -225,6 +229,11 @@ impl Witness {
         let kept = inventory.secrets.iter().any(|key| key.ends_with("/TALOS_SECRETS_BUNDLE"));
         (!kept).then(|| Violation::new("secrets are kept before they are used", has))
     }
+}
+
+/// Whether a guest bears a tag of castle's.
+fn is_tagged(guest: &GuestSeen) -> bool {
+    guest.tags.iter().any(|tag| tag.starts_with("castle"))
 }
 
 /// Whether a machine was just given its config.

@@ -10,7 +10,7 @@ use super::*;
 
 async fn listed(bench: &Bench, forced: &[u32]) -> Result<Vec<Hit>, Failure> {
     let forced: BTreeSet<VmId> = forced.iter().copied().map(VmId).collect();
-    list(&bench.spec, &bench.host.world(), &bench.secrets(), &forced).await
+    list(&bench.spec, &bench.host.world(), &bench.secrets(), &forced, |_| ()).await
 }
 
 fn part(bench: &Bench) -> Graph {
