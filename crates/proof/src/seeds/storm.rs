@@ -15,6 +15,8 @@ use crate::trial::{Place, Sight, Watch, happen, read, told, truth};
 const POINTS: u64 = 1800;
 /// One life of so many meets somebody who takes the place of one of ours.
 const MEDDLERS: u64 = 6;
+/// One storm of so many has a rule that is aimed.
+const AIMED: u64 = 4;
 /// Words of a story that puts things of others under our numbers: then what is left there is not ours to remove.
 const OF_OTHERS: [&str; 4] = ["overtaken", "foreign", "lost disk", "edited"];
 
@@ -22,10 +24,11 @@ impl Living {
     /// One command with faults and perhaps a crash.
     pub(super) fn storm(&mut self, stand: Stand, command: Command, index: u64) -> Stand {
         let names = Names::of(&self.setting.spec);
-        let rules = match self.dice.below(4) {
+        let mut rules = match self.dice.below(4) {
             0 => Vec::new(),
             _ => draw(self.life.seed.wrapping_mul(31).wrapping_add(index), &names),
         };
+        rules.extend(self.aimed(index, &names));
         self.note_rules(&rules);
         let number = (self.dice.below(2) == 0).then(|| self.dice.below(POINTS));
         if rules.is_empty() && number.is_none() {
@@ -52,6 +55,26 @@ impl Living {
         }
         self.judge_storm(&before, &tasks, &ran);
         ran.stand
+    }
+
+    /// At times one more rule, aimed at what every run does early: most of those that are drawn strike when it is over.
+    fn aimed(&self, index: u64, names: &Names) -> Vec<Rule> {
+        let mut dice = Dice::new(self.life.seed.wrapping_mul(0x1f3d_5b79).wrapping_add(index));
+        if dice.below(AIMED) != 0 {
+            return Vec::new();
+        }
+        let tasks = ["download", "qmcreate", "qmstart", "qmstop", "qmdestroy"];
+        let task = tasks[usize::try_from(dice.below(5)).unwrap_or(0)];
+        let vms: Vec<u32> =
+            self.setting.spec.nodes.iter().filter_map(|node| Some(node.vm()?.vmid.0)).collect();
+        let vmid = vms[usize::try_from(dice.below(vms.len() as u64)).unwrap_or(0)];
+        let rule = match dice.below(4) {
+            0 => format!("proxmox: task fails {task}"),
+            1 => format!("proxmox: task lies {task}"),
+            2 => format!("proxmox: answers 500 on GET /qemu/{vmid}/config"),
+            _ => format!("infisical: limits 0:20 the {}th", 4 + dice.below(6)),
+        };
+        read(&[&rule], names)
     }
 
     /// What holds of a run that came to its end, whatever it met.
