@@ -285,7 +285,12 @@ impl Living {
         }
         self.life.story.push("calm".to_owned());
         for _ in 0..CALM_RUNS {
-            let ran = self.undisturbed(stand, command, true);
+            let mut ran = self.undisturbed(stand, command, true);
+            // What was half razed can not be raised: then a person does what he is told to.
+            if command == Command::Up && asks_to_raze(&ran) {
+                let razed = self.undisturbed(ran.stand, Command::Down, true);
+                ran = self.undisturbed(razed.stand, command, true);
+            }
             self.life.converged = ran.is_done_but(|left| self.is_of_others(left));
             stand = ran.stand;
             if self.life.converged {
@@ -310,6 +315,13 @@ impl Living {
             Err(error) => self.life.violations.push(Violation::new("the same world", error)),
         }
     }
+}
+
+/// Whether a run ended with the advice to raze the castle first.
+fn asks_to_raze(ran: &Run) -> bool {
+    let failures = ran.ended.iter().flatten().flat_map(|(_, report)| report.failures.values());
+    let mut hints = failures.filter_map(|failure| failure.hint.as_deref());
+    hints.any(|hint| hint.contains("`castle down`, then `castle up`"))
 }
 
 /// A way down is an emergency at times.

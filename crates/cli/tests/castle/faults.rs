@@ -54,7 +54,6 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("downloads: missing", "platform/manifests gone", "404: Not Found"),
     ("downloads: tampered", "platform/manifests invalid", "metallb-native.yaml"),
     ("downloads: elsewhere", "platform/manifests invalid", "example.com"),
-    ("castle: clock behind", "platform/keys conflict", "by the clock here it is not valid yet"),
     ("castle: killed before", "killed", ""),
     ("castle: killed after", "killed", ""),
 ];

@@ -306,12 +306,12 @@ fn keys_come_from_the_first_source_that_has_them() {
     notice: GITHUB_TOKEN: the quotes around its value were left out
     error: can not read the secrets that the castle needs
       why: missing: PROXMOX_TOKEN_SECRET; not usable: NOTES, TLS_KEY
-      finding: PROXMOX_TOKEN_SECRET in blue.enc.yaml, nor the variable CASTLE_PROXMOX_TOKEN_SECRET of the environment: it is not there
-      cure: add it
-      finding: the variable CASTLE_NOTES of the environment: it is empty
-      cure: put it right there
-      finding: the variable CASTLE_TLS_KEY of the environment: it holds no PEM block: -----BEGIN …
-      cure: put it right there
+      where: PROXMOX_TOKEN_SECRET in blue.enc.yaml, nor the variable CASTLE_PROXMOX_TOKEN_SECRET of the environment: it is not there
+      hint: add it
+      where: the variable CASTLE_NOTES of the environment: it is empty
+      hint: put it right there
+      where: the variable CASTLE_TLS_KEY of the environment: it holds no PEM block: -----BEGIN …
+      hint: put it right there
     ");
     assert!(check.out.is_empty(), "{}", check.out);
 

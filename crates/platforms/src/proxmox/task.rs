@@ -78,7 +78,7 @@ fn or_end(failure: Failure, task: &Upid) -> Failure {
     }
     let node = task.node();
     failure.hint(format!(
-        "run the same command again, which goes on waiting for it; if it hangs, end it in Proxmox (Stop in the list of tasks, or on the \
+        "run the same command again to go on waiting for it; if it hangs, end it in Proxmox (Stop in the list of tasks, or on the \
          host: pvesh delete /nodes/{node}/tasks/{task}) before that"
     ))
 }

@@ -72,12 +72,13 @@ async fn another_text_of_the_same_way_in_is_right_until_it_expires_soon() {
         assert!(matches!(setting.judge(way, &other), Standing::Right { .. }), "{way:?}");
         // A third of a year is 121 days and 16 hours.
         let old = setting.marked(&setting.text(way, -244));
-        let Standing::Stale { why } = setting.judge(way, &old) else { panic!("{way:?}") };
+        let Standing::Untimely { why, .. } = setting.judge(way, &old) else { panic!("{way:?}") };
         assert!(why.starts_with("it is valid until 20"), "{why}");
-        let Standing::Stale { .. } = setting.judge(way, &setting.marked(&setting.text(way, 1)))
-        else {
-            panic!("not valid before tomorrow: {way:?}")
+        let tomorrow = setting.marked(&setting.text(way, 1));
+        let Standing::Untimely { why, .. } = setting.judge(way, &tomorrow) else {
+            panic!("{way:?}")
         };
+        assert_eq!(why, "by the clock here it is not valid yet");
     }
 }
 

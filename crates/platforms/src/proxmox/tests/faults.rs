@@ -198,13 +198,13 @@ async fn what_fails_in_a_task_is_named() {
     insta::assert_snapshot!(told.join("\n"), @r"
     platform/image (gone): fetch the image of Talos 1.13.9 to local: the task failed: download failed: exit code 8
       hint: the server behind the URL has no such file: compare the version and the schematic
-    platform/vm/worker-01 (invalid): create VM 431 (worker-01) on pve: the task failed: unable to create VM 421 - lvcreate 'pve/vm-421-disk-1' error: Cannot create new thin volume, free space in thin pool pve/data reached threshold.
+    platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - lvcreate 'pve/vm-421-disk-1' error: Cannot create new thin volume, free space in thin pool pve/data reached threshold.
       hint: make room on the storage, or name another one in the castle file
-    platform/vm/worker-01 (invalid): create VM 431 (worker-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
+    platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
       hint: make room on the storage, or name another one in the castle file
     platform/vm/worker-01 (invalid): grow scsi0 of VM 431 (worker-01) on pve: the task failed: shrinking disks is not supported
       hint: disks never shrink: put the size in the castle file back
-    platform/vm/worker-01 (invalid): start VM 431 (worker-01) on pve: the task failed: bridge 'vmbr0' does not exist
+    platform/vm/cp-01 (invalid): start VM 421 (cp-01) on pve: the task failed: bridge 'vmbr0' does not exist
       hint: compare `bridge` with the networks of the node
     ");
 }
@@ -237,7 +237,7 @@ async fn a_task_that_never_ends_is_left_at_the_deadline_and_found_again() {
     insta::assert_snapshot!(run.told(), @r"
     platform/vm/cp-01 (transient): wait for create VM 421 (cp-01) on pve: not so after 4:59
       seen: Proxmox' task qmcreate is running
-      hint: run the same command again to go on from here; `deadlines` in the castle file gives it more time
+      hint: run the same command again to go on waiting for it; if it hangs, end it in Proxmox (Stop in the list of tasks, or on the host: pvesh delete /nodes/pve/tasks/UPID:pve:000003EA:000017D5:697FE914:qmcreate:421:castle@pve!rehearsal:) before that
     ");
     let before = bench.mutations();
     let again = bench.up().await;

@@ -54,9 +54,6 @@ impl Vm {
             .clone()
             .filter(|node| node.vmid != self.node.vmid && inventory.ours.contains_key(&node.vmid))
             .collect();
-        if others.is_empty() {
-            return Ok(());
-        }
         let what = format!("make {} anew", self.named());
         let world = &self.site.world;
         let access = TalosAccess::issue(&life.bundle, world.entropy.as_ref(), world.clock.as_ref())
@@ -72,10 +69,13 @@ impl Vm {
         }
         let risen = has_risen(cx, life, &self.site.spec.name).await?;
         let names: Vec<String> = others.iter().map(|node| node.name.to_string()).collect();
-        let (all, names) = (declared.count(), names.join(", "));
+        let (all, mut names) = (declared.count(), names.join(", "));
         if risen && others.len() <= all / 2 {
+            if names.is_empty() {
+                "no machine".clone_into(&mut names);
+            }
             let why = format!(
-                "the castle has stood, and only {names} is left of its {all} control planes: etcd can not have a quorum"
+                "the castle has stood, and of its {all} control planes {names} is left: etcd can not have a quorum"
             );
             return Err(Failure::new(Class::Conflict, what, why).hint(RESTORE));
         }
