@@ -85,7 +85,7 @@ fn a_plan_names_what_differs_whose_it_is_and_what_becomes_of_it() {
       Flux    source            GitRepository flux-system/flux-system: suspended: nothing changes until it is resumed: left so
 
     unknown: what could not be looked at, and why; `up` looks again before it acts
-      config/worker-02  configure worker-02 at 192.168.1.215: cannot reach the Talos API of machine 192.168.1.215: no answer from 192.168.1.215:50000 within 0.5 s
+      config/worker-02  configure worker-02 at 192.168.1.215: machine 192.168.1.215: cannot reach its Talos API: no answer from 192.168.1.215:50000 within 0.5 s
     ");
     let json = castle.run(&["plan", "--json"]).ends(0);
     let plan: serde_json::Value = serde_json::from_str(&json.out).unwrap();

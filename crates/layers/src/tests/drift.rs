@@ -95,7 +95,7 @@ fn is_mended(rules: &[&str], told: &[&str]) {
 /// What is told of a config whose machine does not answer.
 fn mute(name: &str, address: &str) -> String {
     format!(
-        "unknown platform/config/{name}: configure {name} at {address}: cannot reach the Talos API of machine {address}: \
+        "unknown platform/config/{name}: configure {name} at {address}: machine {address}: cannot reach its Talos API: \
          no answer from {address}:50000 within 0.5 s (and 0)"
     )
 }
