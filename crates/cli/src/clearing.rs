@@ -98,7 +98,7 @@ impl Clearing<'_> {
         let report = runner.run().await.map_err(|error| self.broken_off(&error))?;
         journals.compact_if_grown(world.clock.now()).map_err(|e| state_problem(&e))?;
         let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
-        face.close(&decls, &self.go_on);
+        face.close(&decls, std::slice::from_ref(&self.go_on));
         Ok(report)
     }
 

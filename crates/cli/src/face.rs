@@ -135,14 +135,20 @@ impl Face {
         &self.progress
     }
 
-    /// Shows the closing report, and what is left of a razed castle. `decls` stand as in a plan.
-    pub(crate) fn close(&self, decls: &[&StepDecl], go_on: &str) {
+    /// Whether something is left to do once the run is over.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.progress.outcome != Some(RunOutcome::Done) || !self.progress.left.is_empty()
+    }
+
+    /// Shows the closing report, and what is left of a razed castle. `decls` stand as in a plan; `go_on` are the commands that
+    /// go on with a run that is not finished.
+    pub(crate) fn close(&self, decls: &[&StepDecl], go_on: &[String]) {
         if self.json {
             return;
         }
         let left = &self.progress.left;
-        let unfinished = self.progress.outcome != Some(RunOutcome::Done) || !left.is_empty();
-        output::data(&report::end(&self.progress, decls, unfinished.then_some(go_on), self.style));
+        let go_on = if self.is_unfinished() { go_on } else { &[] };
+        output::data(&report::end(&self.progress, decls, go_on, self.style));
         if !left.is_empty() {
             output::data("left over:");
             for (step, what) in left {

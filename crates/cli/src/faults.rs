@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_model::event::SCHEMA;
@@ -64,18 +65,34 @@ fn from_file(path: &Path, names: &Names) -> Result<Vec<Rule>, Problem> {
 
 /// What has struck and is not yet told as an event of the run. Whoever strikes holds the world, so it only leaves word here.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Struck(Arc<Mutex<Vec<(Moment, Strike)>>>);
+pub(crate) struct Struck {
+    waiting: Arc<Mutex<Vec<(Moment, Strike)>>>,
+    /// Whether people were told what is still broken.
+    remains_told: Arc<AtomicBool>,
+}
 
 impl Struck {
     fn add(&self, at: Moment, strike: &Strike) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push((at, strike.clone()));
     }
 
     /// What has struck since the last time, as events.
     pub(crate) fn take(&self) -> Vec<(Moment, EventKind)> {
-        let taken = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let taken =
+            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         taken.into_iter().map(|(at, strike)| (at, event(strike))).collect()
+    }
+
+    /// Tells people what is still broken, because rules or pokes broke it, and gives the commands that mend it.
+    pub(crate) fn tell_remains(&self, host: &Host, command: &str) -> Vec<String> {
+        self.remains_told.store(true, Ordering::Relaxed);
+        for what in &host.inventory().wrong {
+            output::say(&format!("still broken: {what}"));
+        }
+        let quoted = |rule: &String| rule.replace('\'', "'\\''");
+        let mends = host.unmended();
+        mends.iter().map(|rule| format!("{command} poke --mend '{}'", quoted(rule))).collect()
     }
 
     /// Tells programs what no event of a run will tell: lines without a number.
@@ -123,23 +140,21 @@ pub(crate) fn told(strike: &Strike) -> Option<String> {
     tell.then(|| format!("{}{sort}: {}", clock(strike.at), strike.what))
 }
 
-/// Tells what is still broken at the end of a run, because rules or pokes broke it, and how it is mended.
-pub(crate) fn remains(host: &Host, json: bool, command: &str) {
-    let wrong = host.inventory().wrong;
-    let mends = host.unmended();
+/// Tells what is still broken at the end of a run, because rules or pokes broke it, and how it is mended; unless the run's own
+/// report did.
+pub(crate) fn remains(host: &Host, json: bool, command: &str, struck: &Struck) {
     if json {
-        for what in wrong {
+        for what in host.inventory().wrong {
             let line = serde_json::json!({"v": SCHEMA, "event": "still-broken", "what": what});
             output::data(&line.to_string());
         }
         return;
     }
-    for what in &wrong {
-        output::say(&format!("still broken: {what}"));
+    if struck.remains_told.load(Ordering::Relaxed) {
+        return;
     }
-    for rule in mends {
-        let quoted = rule.replace('\'', "'\\''");
-        output::say(&format!("next: `{command} poke --mend '{quoted}'` mends it"));
+    for mend in struck.tell_remains(host, command) {
+        output::say(&format!("next: `{mend}` mends it"));
     }
 }
 

@@ -10,6 +10,7 @@ use castle_config::limits::MAX_BYTES;
 use castle_config::{Finding, Read, Sources};
 use castle_kubernetes::manifest::parse_all;
 use castle_model::Spec;
+use castle_model::suggest::nearest;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
 use crate::answer;
@@ -61,9 +62,11 @@ pub(crate) fn load(which: &Which, settings: &Settings) -> Result<Sources, Proble
         Which::Own(path) => path,
     };
     let shown = path.strip_prefix(&settings.directory).unwrap_or(path).display().to_string();
-    let text = read_regular(path)
-        .map_err(|why| Problem::usage(format!("the castle file {shown} can not be read: {why}")))?;
     let folder = path.parent().unwrap_or(Path::new("."));
+    let text = read_regular(path).map_err(|why| {
+        let problem = Problem::usage(format!("the castle file {shown} can not be read: {why}"));
+        problem.hint(instead(path, folder))
+    })?;
     let mut files = BTreeMap::new();
     for wanted in castle_config::wanted_files(&text) {
         // What can not be read is left out here; `config` then says so at the place that names it.
@@ -77,6 +80,22 @@ pub(crate) fn load(which: &Which, settings: &Settings) -> Result<Sources, Proble
     }
     let lock = lock_beside(path, &shown)?;
     Ok(Sources { file: shown, text, environment, files, lock })
+}
+
+/// What to do about a castle file that can not be read: the one that was meant, or where to begin.
+fn instead(path: &Path, folder: &Path) -> String {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|other| other != name && Path::new(other).extension().is_some_and(|e| e == "hcl"))
+        .collect();
+    if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
+        return format!("did you mean `-f {}`?", path.with_file_name(near).display());
+    }
+    format!(
+        "`-f FILE` names it, and without `-f` it is {CASTLE_FILE} in this folder, or else the built-in example; castle's folder `examples` has files to begin with"
+    )
 }
 
 /// The bytes of the lock beside a castle file. One that is there and can not be read is not overlooked.
@@ -248,6 +267,19 @@ mod tests {
         assert_eq!(find(None, &settings), Which::Example);
         std::fs::write(folder.path().join(CASTLE_FILE), "").unwrap();
         assert_eq!(find(None, &settings), Which::Own(folder.path().join(CASTLE_FILE)));
+    }
+
+    #[test]
+    fn a_castle_file_that_is_not_there_is_answered_with_one_that_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(folder.path());
+        let hint = |name: &str| {
+            let which = find(Some(Path::new(name)), &settings);
+            load(&which, &settings).unwrap_err().hint.unwrap()
+        };
+        assert!(hint("nix.hcl").contains("the built-in example; castle's folder `examples`"));
+        std::fs::write(folder.path().join("green.hcl"), "").unwrap();
+        assert!(hint("gren.hcl").contains("/green.hcl`?"), "{}", hint("gren.hcl"));
     }
 
     #[test]

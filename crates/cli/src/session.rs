@@ -342,7 +342,12 @@ impl Session<'_> {
         face: &Face,
         page: Option<&Path>,
     ) {
-        let go_on = format!("{} {}", self.castle.command, word(direction));
+        let mut go_on = vec![format!("{} {}", self.castle.command, word(direction))];
+        if let Some(host) = self.rehearsal.filter(|_| face.is_unfinished() && !self.json) {
+            // What a rule of the user's own broke stands in the way of the next run too.
+            let command = rehearse(&self.castle.command);
+            go_on.splice(0..0, self.struck.tell_remains(host, &command));
+        }
         let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
         face.close(&decls, &go_on);
         if self.json {

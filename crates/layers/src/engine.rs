@@ -103,6 +103,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             .set()
             .needs([ids::access()])
             .weight(16_000)
+            .lives_on([ids::bootstrap()])
             .contained("the VMs")
             .notes(notes),
     ];
@@ -111,6 +112,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             StepDecl::new(store_id(), format!("secret store {STORE}"), "store")
                 .needs([operator_id(), ids::secrets_read()])
                 .weight(1_000)
+                .lives_on([ids::bootstrap()])
                 .contained("the VMs"),
         );
     }
@@ -119,6 +121,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             StepDecl::new(proof_id(), format!("a secret through {STORE}"), "store")
                 .needs([store_id(), ids::secrets_read()])
                 .weight(3_000)
+                .lives_on([ids::bootstrap()])
                 .contained("the VMs"),
         );
     }

@@ -31,6 +31,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
                 .set()
                 .needs(needs)
                 .weight(10_000)
+                .lives_on([ids::bootstrap()])
                 .contained("the VMs")
         })
         .collect()

@@ -93,6 +93,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(token_id(), format!("{} for the repository", token.0), "source")
             .needs(token_needs)
             .weight(3_000)
+            .lives_on([ids::bootstrap()])
             .contained(within)
     });
     let mut steps = vec![
@@ -104,11 +105,13 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             .set()
             .needs([ids::access()])
             .weight(1_000)
+            .lives_on([ids::bootstrap()])
             .contained(within)
             .notes(RELEASE.notes(spec)),
         StepDecl::new(controllers_id(), "Flux' controllers", "flux")
             .needs([flux_id()])
             .weight(15_000)
+            .lives_on([ids::bootstrap()])
             .only("it only proves"),
     ];
     steps.extend(token);
@@ -116,14 +119,17 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         StepDecl::new(source_id(), format!("{} at {}", gitops.url, gitops.branch), "source")
             .needs(source_needs)
             .weight(6_000)
+            .lives_on([ids::bootstrap()])
             .contained(within),
         StepDecl::new(handover_id(), format!("handover of {}", gitops.path), "handover")
             .needs([source_id(), controllers_id(), ids::nodes()])
             .weight(6_000)
+            .lives_on([ids::bootstrap()])
             .contained(within),
         StepDecl::new(convergence_id(), "what Flux builds", "convergence")
             .needs([handover_id()])
             .weight(40_000)
+            .lives_on([ids::bootstrap()])
             .only("it only proves"),
     ]);
     steps

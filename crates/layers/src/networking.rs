@@ -66,11 +66,13 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             .set()
             .needs([ids::access()])
             .weight(15_000)
+            .lives_on([ids::bootstrap()])
             .contained("the VMs")
             .notes(RELEASE.notes(spec)),
         StepDecl::new(pool_id(), format!("address pool {}", spec.network.pool), "pool")
             .needs([metallb_id()])
             .weight(6_000)
+            .lives_on([ids::bootstrap()])
             .contained("the VMs"),
     ]
 }

@@ -73,11 +73,13 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             // It asks its machines what they run with: they answer as ours once they have their configs.
             .needs(storage_nodes(spec).into_iter().map(ids::config))
             .weight(80_000)
+            .lives_on([ids::bootstrap()])
             .contained("the VMs")
             .notes(RELEASE.notes(spec)),
         StepDecl::new(volume_id(), "probe volume", "volume")
             .needs([longhorn_id(), ids::nodes()])
             .weight(10_000)
+            .lives_on([ids::bootstrap()])
             .contained("the VMs"),
     ]
 }

@@ -11,7 +11,7 @@ use castle_kubernetes::Mode;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::spec::{ExtraLayer, Trust};
-use castle_model::{Event, EventKind, Failure, Observed, RunId, Spec, StepId, Verb};
+use castle_model::{Event, EventKind, Failure, Observed, Plan, RunId, Spec, StepId, Verb};
 use castle_platforms::cluster::Cluster;
 use castle_rehearsal::host::{Host, runtime};
 use serde_json::{Value, json};
@@ -43,6 +43,8 @@ struct Rehearsal {
     journals: Journals,
     runs: usize,
     events: Vec<Event>,
+    /// What the last run was to do.
+    plan: Option<Plan>,
 }
 
 impl Rehearsal {
@@ -53,7 +55,7 @@ impl Rehearsal {
             proxmox.trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         }
         let journals = Journals::in_memory().unwrap();
-        Self { host, spec: Arc::new(spec), journals, runs: 0, events: Vec::new() }
+        Self { host, spec: Arc::new(spec), journals, runs: 0, events: Vec::new(), plan: None }
     }
 
     fn identity(&self) -> Credentials {
@@ -78,7 +80,7 @@ impl Rehearsal {
         let world = self.host.world();
         let run = RunId::new(format!("run-{}", self.runs));
         let (clock, events) = (world.clock.clone(), &mut self.events);
-        let (_, report) = Whole {
+        let (plan, report) = Whole {
             castle: &self.spec.name,
             graph: &graph,
             journals: &mut self.journals,
@@ -93,6 +95,7 @@ impl Rehearsal {
         .unwrap();
         let end = self.host.world().clock.now();
         self.journals.end_run(end, report.outcome).ok();
+        self.plan = Some(plan);
         report
     }
 

@@ -13,6 +13,7 @@ use castle_kubernetes::judge::judge;
 use castle_kubernetes::{Object, ObjectId, Place};
 use castle_model::{Failure, Observed, Spec, StepDecl, StepId, Verdict};
 use castle_platforms::cluster::{Cluster, Objects, observed};
+use castle_platforms::ids;
 
 use crate::gitops;
 use crate::manifest::{hook_services, hooks_served};
@@ -37,6 +38,7 @@ pub(crate) fn declare(watched: &Watched, id: StepId, deadline: &str) -> StepDecl
     StepDecl::new(id, format!("{}, installed by Flux", watched.title), deadline)
         .needs([gitops::handover_id()])
         .weight(20_000)
+        .lives_on([ids::bootstrap()])
         .observed("Flux installs it, castle only looks")
 }
 

@@ -72,6 +72,9 @@ pub struct StepDecl {
     pub undo: UndoKind,
     /// Whether it must run in every run because it gives secrets that are never journaled.
     pub always: bool,
+    /// Steps on whose work it lives: where all of them are done anew, what it did is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lives_on: Vec<StepId>,
     /// How a person calls what is done with it, if not by the plan's verb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wording: Option<Wording>,
@@ -98,6 +101,7 @@ impl StepDecl {
             weight: 1000,
             undo: UndoKind::Nothing { why: "it makes nothing".to_owned() },
             always: false,
+            lives_on: Vec::new(),
             wording: None,
             notes: Vec::new(),
         }
@@ -107,6 +111,13 @@ impl StepDecl {
     #[must_use]
     pub fn needs(mut self, needs: impl IntoIterator<Item = StepId>) -> Self {
         self.needs.extend(needs);
+        self
+    }
+
+    /// Says that what it does is gone where all of these are done anew.
+    #[must_use]
+    pub fn lives_on(mut self, steps: impl IntoIterator<Item = StepId>) -> Self {
+        self.lives_on.extend(steps);
         self
     }
 

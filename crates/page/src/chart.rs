@@ -1,7 +1,7 @@
 //! The picture itself: a row for each step, layer by layer, on one axis of time.
 
 use castle_model::time::length;
-use castle_view::timeline::{LayerTrack, Segment, SegmentKind, Timeline, Track};
+use castle_view::timeline::{HappeningKind, LayerTrack, Segment, SegmentKind, Timeline, Track};
 use castle_view::{StepStatus, count};
 
 use crate::detail;
@@ -57,7 +57,25 @@ fn legend(timeline: &Timeline) -> Node {
     if timeline.steps().any(|step| step.status == StepStatus::Failed) {
         items.push(item("bar work failed", "✕ failed"));
     }
+    for (class, text) in [
+        ("flag broke", "on the way: a fault, a poke, something left over"),
+        ("flag reached", "on the way: handover, milestone"),
+        ("flag", "on the way: a notice"),
+    ] {
+        if timeline.happenings.iter().any(|happening| flag(happening.kind) == class) {
+            items.push(item(class, text));
+        }
+    }
     el("ul").class("legend").attr("aria-label", "Legend").children(items)
+}
+
+/// The sign of something that happened on the way.
+fn flag(kind: HappeningKind) -> &'static str {
+    match kind {
+        HappeningKind::Fault | HappeningKind::Poke | HappeningKind::Leftover => "flag broke",
+        HappeningKind::Handover | HappeningKind::Milestone => "flag reached",
+        HappeningKind::Notice | HappeningKind::Interrupted => "flag",
+    }
 }
 
 /// What only a script can do; without one it is not there.
@@ -96,13 +114,8 @@ fn lane(timeline: &Timeline, scale: Scale) -> Option<Node> {
     }
     let flags = timeline.happenings.iter().map(|happening| {
         let word = happening.kind.word();
-        let class = match word {
-            "fault" | "poke" | "left over" => "flag broke",
-            "handover" | "milestone" => "flag reached",
-            _ => "flag",
-        };
         el("i")
-            .attr("class", class)
+            .attr("class", flag(happening.kind))
             .attr("style", format!("left:{}", scale.percent(happening.at_ms)))
             .attr("title", format!("{} {word}: {}", clock(happening.at_ms), happening.text))
     });

@@ -78,7 +78,7 @@ fn figures(timeline: &Timeline) -> Vec<Node> {
     if timeline.path.total_ms > 0 {
         let note = format!("{} of the run", share(timeline.path.total_ms, timeline.took_ms));
         figures.push(figure("critical path", &length(timeline.path.total_ms), &note));
-        let waited = timeline.path_spent(SegmentKind::Wait);
+        let waited = timeline.path_waited();
         let note = format!("{} of the critical path", share(waited, timeline.path.total_ms));
         figures.push(figure("of it waiting", &length(waited), &note));
     }
@@ -236,10 +236,14 @@ pub(crate) fn path(timeline: &Timeline) -> Option<Node> {
 }
 
 fn path_row(step: &Track, took: u64, total: u64) -> (u64, Node) {
-    let waited = step.spent(SegmentKind::Wait);
     let mut note = step.title.clone();
-    if waited.saturating_mul(2) > took {
-        note = format!("{note}; waited {}", length(waited));
+    if step.waited().saturating_mul(2) > took {
+        note = format!("{note}; waited {}", length(step.waited()));
+    }
+    if !step.tries.is_empty() {
+        let paused = length(step.spent(SegmentKind::Pause));
+        let tries = if step.tries.len() == 1 { "try" } else { "tries" };
+        note = format!("{note}; {} failed {tries}, {paused} of pause", step.tries.len());
     }
     let row = el("li")
         .child(el("span").class("took").text(&length(took)))

@@ -83,7 +83,7 @@ fn the_page_says_what_failed_and_why_what_waited_and_what_struck() {
     up rehearsal 5 steps began 2026-02-02 12:00 UTC 20260202-120000-1
     took 33.1 s 2 changed
     critical path 32.6 s 98 % of the run
-    of it waiting 11.1 s 34 % of the critical path
+    of it waiting 12.1 s 37 % of the critical path
     What failed
     platform/vm/w-01 denied, at 0:33
     what create VM 431 on node pve
@@ -96,10 +96,10 @@ fn the_page_says_what_failed_and_why_what_waited_and_what_struck() {
     What decided how long it took
     3 steps in a row, each needing the one before it: 32.6 s of 33.1 s. Only if one of these is faster can the run be shorter.
     image vm/w-01
-    0.5 s 1 % secrets/read secrets of blue in Infisical 11.3 s 34 % platform/image Talos 1.13.9 image on pve:local; waited 11.1 s 20.8 s 63 % platform/vm/w-01 VM w-01 (431) on pve
+    0.5 s 1 % secrets/read secrets of blue in Infisical 11.3 s 34 % platform/image Talos 1.13.9 image on pve:local; waited 11.1 s 20.8 s 63 % platform/vm/w-01 VM w-01 (431) on pve; 1 failed try, 1.0 s of pause
     Timeline
     Every step on one axis of time. Open a row to see why it ran, what it waited for and what proves it.
-    work waiting pause before another try ◆ on the critical path slack: could have ended so much later ✕ failed
+    work waiting pause before another try ◆ on the critical path slack: could have ended so much later ✕ failed on the way: a fault, a poke, something left over on the way: a notice
     Search steps
     − whole run +
     on the way

@@ -30,7 +30,14 @@ pub fn drift(plan: &Plan, seen: Seen<'_>) -> Vec<Drift> {
 #[must_use]
 pub fn unseen(plan: &Plan, seen: Seen<'_>) -> Vec<Unseen> {
     let last = |step: &PlannedStep| seen.last(&step.decl.id).cloned();
+    // What is done again whatever is there now is no question.
+    let again = |step: &PlannedStep| {
+        let before = seen.known.contains(&step.decl.id);
+        let unseen = matches!(seen.survey.get(&step.decl.id), Some(Look::After(_)));
+        before && unseen && step.verb == Verb::Create
+    };
     standing(plan, seen)
+        .filter(|step| !again(step))
         .filter_map(|step| {
             let why = match last(step)? {
                 // What the plan itself could not look at for good has drifted.

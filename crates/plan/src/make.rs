@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use castle_model::plan::Direction;
+use castle_model::step::Wording;
 use castle_model::{
     Bug, CastleName, Observed, Plan, PlannedStep, StepDecl, StepId, UndoKind, Verb, planted,
 };
@@ -22,15 +23,44 @@ pub fn up(
     survey: &Survey,
     known: &BTreeSet<StepId>,
 ) -> Result<Plan, OrderError> {
-    let planned = order(steps)?
-        .into_iter()
-        .map(|at| {
-            let decl = steps[at].clone();
-            let (verb, reason, unknown) = verb_up(&decl, survey.get(&decl.id), known);
-            PlannedStep { decl, verb, reason, unknown }
-        })
-        .collect();
+    // What this plan makes anew, and what is expected to be done again because it lived on that.
+    let mut anew: BTreeSet<&StepId> = BTreeSet::new();
+    let mut planned = Vec::new();
+    for at in order(steps)? {
+        let decl = &steps[at];
+        let look = survey.get(&decl.id);
+        let again = again(decl, look, known, &anew);
+        let expected = again.is_some();
+        let (verb, reason, unknown) = again.unwrap_or_else(|| verb_up(decl, look, known));
+        if expected || (!unknown && makes_anew(verb, decl)) {
+            anew.insert(&decl.id);
+        }
+        planned.push(PlannedStep { decl: decl.clone(), verb, reason, unknown });
+    }
     Ok(sealed(castle, Direction::Up, planned))
+}
+
+/// Whether nothing that lived on the object of a step outlives what is done with it.
+fn makes_anew(verb: Verb, decl: &StepDecl) -> bool {
+    match (verb, decl.wording) {
+        (Verb::Create, wording) => !matches!(wording, Some(Wording::Prove | Wording::Observe)),
+        (Verb::Replace, wording) => wording != Some(Wording::Set),
+        _ => false,
+    }
+}
+
+/// What is expected of a step that was done before and lived on what is made anew by now: it can not be looked at yet, and it
+/// is gone.
+fn again(
+    decl: &StepDecl,
+    look: Option<&Look>,
+    known: &BTreeSet<StepId>,
+    anew: &BTreeSet<&StepId>,
+) -> Option<(Verb, String, bool)> {
+    let home = decl.lives_on.first()?;
+    let gone = decl.lives_on.iter().all(|home| anew.contains(home));
+    let unseen = matches!(look, Some(Look::After(_))) && known.contains(&decl.id);
+    (gone && unseen).then(|| (Verb::Create, format!("done before, and gone with {home}"), true))
 }
 
 /// The plan towards nothing: needs turned round, so that what was made last goes first.
@@ -167,6 +197,77 @@ mod tests {
         let survey = [(steps[0].id.clone(), Look::Seen(Observed::right("x")))].into();
         let plan = up(&castle(), &steps, &survey, &BTreeSet::new()).unwrap();
         assert_eq!(plan.steps[0].verb, Verb::Leave);
+    }
+
+    /// Two machines, what is put on each, and what lives on both.
+    fn castle_of_two() -> Vec<StepDecl> {
+        let on = |name: &str, needs: &[&str], homes: &[&str]| {
+            let homes = homes.iter().map(|home| StepId::new("l", home));
+            step(name, needs).lives_on(homes).contained("the VMs")
+        };
+        vec![
+            step("image", &[]).undo(),
+            step("vm-1", &["image"]).undo(),
+            step("vm-2", &["image"]).undo(),
+            on("answers-1", &["vm-1"], &["vm-1"]).only("it only waits"),
+            on("config-1", &["answers-1"], &["vm-1"]),
+            on("config-2", &["vm-2"], &["vm-2"]),
+            on("cluster", &["config-1", "config-2"], &["config-1", "config-2"]),
+            on("flux", &["cluster"], &["cluster"]),
+            step("keys", &["cluster"]).contained("the escrow"),
+        ]
+    }
+
+    /// The plan of that castle, all of which was done before: a word for each step that is not left for certain.
+    fn expected(gone: &[(&str, Look)]) -> String {
+        let steps = castle_of_two();
+        let known = steps.iter().map(|step| step.id.clone()).collect();
+        let mut survey = Survey::new();
+        for step in &steps {
+            let own = gone.iter().find(|(name, _)| step.id == StepId::new("l", name));
+            let behind = step.needs.iter().find(|need| {
+                !matches!(survey.get(*need), Some(Look::Seen(Observed::Right { .. })))
+            });
+            let look = match (own, behind) {
+                (_, Some(need)) => Look::After(need.clone()),
+                (Some((_, look)), None) => look.clone(),
+                (None, None) => Look::Seen(Observed::right("so")),
+            };
+            survey.insert(step.id.clone(), look);
+        }
+        let plan = up(&castle(), &steps, &survey, &known).unwrap();
+        let told = plan.steps.iter().filter(|step| step.unknown || step.verb != Verb::Leave);
+        let sign = |step: &PlannedStep| if step.unknown { "?" } else { "" };
+        let words = told.map(|step| format!("{}{} {}", step.word(), sign(step), step.decl.title));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn what_lived_on_something_that_is_made_anew_is_expected_to_be_done_again() {
+        let gone = || Look::Seen(Observed::Absent);
+        assert_eq!(expected(&[]), "");
+        assert_eq!(
+            expected(&[("vm-1", gone())]),
+            "create vm-1, prove? answers-1, create? config-1, leave? cluster, leave? flux, leave? keys"
+        );
+        assert_eq!(
+            expected(&[("vm-1", gone()), ("vm-2", Look::Seen(Observed::stale("x")))]),
+            "create vm-1, replace vm-2, prove? answers-1, create? config-1, create? config-2, \
+             create? cluster, create? flux, leave? keys"
+        );
+        // Nothing lives on the image, and what is changed in place keeps what is on it.
+        let after = "leave? answers-1, leave? config-1";
+        assert_eq!(
+            expected(&[("vm-1", Look::Seen(Observed::wrong("x")))]),
+            format!("update vm-1, {after}, leave? cluster, leave? flux, leave? keys")
+        );
+        assert!(expected(&[("image", gone())]).starts_with("create image, leave? vm-1, "));
+    }
+
+    #[test]
+    fn what_does_not_answer_is_not_taken_for_gone() {
+        let silent = Look::Failed(Failure::new(castle_model::Class::Transient, "a", "b"));
+        assert!(expected(&[("vm-1", silent)]).contains("leave? config-1"));
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         let title = format!("machine {} at {}", node.name, node.address);
         let mut decl = StepDecl::new(machine_id(&node.name), title, "machine")
             .needs([image_id(), secrets_escrow()])
+            .lives_on([secrets_escrow()])
             .weight(500)
             .reset();
         if node.role == Role::Worker {

@@ -36,6 +36,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             .needs([ids::access()])
             // A machine that got no config never becomes a node: its own step says so, and once is enough.
             .needs(ids::all_configs(spec))
+            .lives_on([ids::bootstrap()])
             .weight(18_000)
             .only("it only proves"),
     ]

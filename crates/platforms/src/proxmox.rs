@@ -99,6 +99,8 @@ pub fn declare(spec: &Wanted) -> Vec<StepDecl> {
         decls.push(
             StepDecl::new(vm_id(&node.name), title, "vm")
                 .needs([image_id(), secrets_escrow()])
+                // A life that is begun anew has no machine of the old one.
+                .lives_on([secrets_escrow()])
                 .lane(format!("imports into {}", platform.storage), IMPORTS_AT_ONCE)
                 .weight(5000)
                 .undo(),

@@ -61,6 +61,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         decls.push(
             StepDecl::new(boot_id(node), title, "boot")
                 .needs([home_id(node), ids::secrets_escrow()])
+                .lives_on([home_id(node)])
                 .weight(14_000)
                 .only("it only waits"),
         );
@@ -68,6 +69,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         decls.push(
             StepDecl::new(ids::config(node), title, "apply")
                 .needs([boot_id(node)])
+                .lives_on([home_id(node)])
                 .weight(if node.role == Role::ControlPlane { 3000 } else { 2000 })
                 .contained(match node.body {
                     Body::Vm(_) => "the VM's disk",
@@ -78,18 +80,21 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     decls.push(
         StepDecl::new(ids::bootstrap(), bootstrap_title(spec), "bootstrap")
             .needs(ids::control_plane_configs(spec))
+            .lives_on(ids::control_plane_configs(spec))
             .weight(12_000)
             .contained("the machines"),
     );
     decls.push(
         StepDecl::new(ids::etcd(), "one etcd on every control plane", "etcd")
             .needs([ids::bootstrap()])
+            .lives_on([ids::bootstrap()])
             .weight(20_000)
             .only("it only waits"),
     );
     decls.push(
         StepDecl::new(ids::vip(), format!("Kubernetes API at {}", spec.network.vip), "vip")
             .needs([ids::bootstrap()])
+            .lives_on([ids::bootstrap()])
             .weight(18_000)
             .only("it only waits"),
     );
@@ -108,6 +113,7 @@ fn keys_decl(spec: &Spec) -> StepDecl {
     let title = format!("ways in kept in {}", escrow::words(spec));
     let decl = StepDecl::new(ids::keys(), title, "keys")
         .needs([ids::access(), ids::secrets_read()])
+        .lives_on([ids::secrets_escrow()])
         .weight(500);
     match spec.secrets.escrow.after_down {
         EscrowAfterDown::Remove => decl.contained("the escrowed entries"),

@@ -9,8 +9,8 @@ use castle_model::{Change, Event, EventKind, StepId, Verb};
 use crate::progress::Progress;
 use crate::style::{Signs, Style, Tone, count};
 
-/// How many characters of a reason to wait a line shows.
-const REASON_SHOWN: usize = 110;
+/// How many characters of a reason to wait a line shows: whoever reads lines in a file has no other place to look at.
+const REASON_SHOWN: usize = 400;
 
 /// A step's column is at most so wide; longer names push their own line to the right.
 const STEP_COLUMN: usize = 22;
@@ -21,6 +21,11 @@ pub const STRIKES_TOLD: u32 = 3;
 /// The line for an event, given the fold of all events up to and with it; none if it is not worth one.
 #[must_use]
 pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> {
+    told(event, progress, style, 1)
+}
+
+/// The line for an event, where of a step's failed tries the last line was told so many tries ago.
+fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<String> {
     let sheet = Sheet { event, progress, style };
     match &event.kind {
         EventKind::RunStarted { castle, direction, rehearsal, steps } => {
@@ -48,7 +53,11 @@ pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> 
             Some(sheet.step(step, ".", &text, Some(Tone::Wait)))
         }
         EventKind::StepRetrying { step, failure, tries, delay_ms } => {
-            let text = format!("{failure}; try {} in {}", tries + 1, length(*delay_ms));
+            let next = format!("try {} in {}", tries + 1, length(*delay_ms));
+            // The same paragraph again and again hides what is new.
+            let same = progress.steps.get(step).is_some_and(|known| known.alike > since);
+            let text =
+                if same { format!("as before; {next}") } else { format!("{failure}; {next}") };
             Some(sheet.step(step, "?", &text, Some(Tone::Wait)))
         }
         EventKind::StepDone { step, change, proof, took_ms } => {
@@ -184,38 +193,34 @@ impl Sheet<'_> {
     }
 }
 
-/// The beginning and the end of a long reason, cut between words: whom it is about stands first, and the cause last. It
-/// comes again with every change, and whole in the report.
-pub(crate) fn brief(reason: &str, shown: usize, signs: Signs) -> String {
-    let fits = reason.chars().count() <= shown;
-    // Who else is late matters least.
-    let reason = match reason.rsplit_once("; also ") {
-        Some((first, _)) if !fits => first,
-        _ => reason,
-    };
-    let place = |nth: usize| reason.char_indices().nth(nth).map_or(reason.len(), |(at, _)| at);
-    let length = reason.chars().count();
-    if length <= shown {
+/// The beginning of a long reason, cut between words: what it is about and how that stands come first. It comes again with
+/// every change, and whole in the report.
+fn brief(reason: &str, shown: usize, signs: Signs) -> String {
+    if reason.chars().count() <= shown {
         return reason.to_owned();
     }
-    let (head, tail) = (place(shown / 2), place(length - shown / 2));
-    let end = reason[..head].rfind(' ').unwrap_or(head);
-    let begin = reason[tail..].find(' ').map_or(tail, |at| tail + at + 1);
-    format!("{} {} {}", &reason[..end], signs.pick("…", "~"), &reason[begin..])
+    // Who else is late matters least.
+    let reason = reason.rsplit_once("; also ").map_or(reason, |(first, _)| first);
+    let Some((end, _)) = reason.char_indices().nth(shown) else { return reason.to_owned() };
+    let end = reason[..end].rfind(' ').unwrap_or(end);
+    format!("{} {}", &reason[..end], signs.pick("…", "~"))
 }
 
 /// The line for an event where a screen below shows the rest: what began, waits and is done as planned is seen there.
 #[must_use]
 pub fn news(event: &Event, progress: &Progress, style: Style) -> Option<String> {
-    let told = match &event.kind {
+    match &event.kind {
+        // One failed try is ordinary; many are not, and are told less and less often.
+        EventKind::StepRetrying { tries, .. } if *tries > 1 && tries.is_power_of_two() => {
+            let since = if *tries == 2 { *tries } else { tries / 2 };
+            told(event, progress, style, since)
+        }
         EventKind::StepStarted { .. }
         | EventKind::StepWaiting { .. }
-        | EventKind::StepDone { .. } => false,
-        // One failed try is ordinary; many are not, and are told less and less often.
-        EventKind::StepRetrying { tries, .. } => *tries > 1 && tries.is_power_of_two(),
-        _ => true,
-    };
-    told.then(|| line(event, progress, style)).flatten()
+        | EventKind::StepRetrying { .. }
+        | EventKind::StepDone { .. } => None,
+        _ => line(event, progress, style),
+    }
 }
 
 #[cfg(test)]

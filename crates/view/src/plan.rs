@@ -9,7 +9,8 @@ use castle_model::{LayerName, Plan, PlannedStep, StepId, Verb};
 
 use crate::style::{Style, Tone, count};
 
-/// The plan, layer by layer, with counts and everything that would be destroyed named at the end.
+/// The plan, layer by layer, with counts and everything that would be destroyed named at the end. On the way up what is left
+/// as it was seen is counted, a line for each layer: what is to be done would not be found between it.
 #[must_use]
 pub fn text(plan: &Plan, style: Style) -> String {
     let way = match plan.direction {
@@ -20,11 +21,21 @@ pub fn text(plan: &Plan, style: Style) -> String {
     let steps = count(plan.steps.len(), "step");
     let head = format!("plan {hash} for castle {}: {way}, {steps}", plan.castle);
     let mut text = style.hang("", &head, Some(Tone::Title)) + "\n";
+    // Whether the layer before it was one line.
+    let mut short = None;
     for layer in layers(plan) {
-        text.push('\n');
-        text.push_str(layer.as_str());
-        text.push('\n');
-        for step in plan.steps.iter().filter(|step| step.decl.layer == *layer) {
+        let of_layer = || plan.steps.iter().filter(|step| step.decl.layer == *layer);
+        let (calm, told): (Vec<_>, Vec<_>) = of_layer().partition(|step| is_calm(plan, step));
+        let whole = told.is_empty();
+        if short != Some(true) || !whole {
+            text.push('\n');
+        }
+        short = Some(whole);
+        if !whole {
+            text.push_str(layer.as_str());
+            text.push('\n');
+        }
+        for step in told {
             text.push_str(&row(plan, step, style));
             text.push('\n');
             for note in notes(step) {
@@ -32,12 +43,16 @@ pub fn text(plan: &Plan, style: Style) -> String {
                 text.push('\n');
             }
         }
+        if !calm.is_empty() {
+            text.push_str(&left(layer, calm.len(), whole, style));
+            text.push('\n');
+        }
     }
     text.push('\n');
     text.push_str(&style.hang("", &summary(plan), None));
     text.push('\n');
     if plan.steps.iter().any(|step| step.unknown) {
-        let why = "cannot be looked at yet; what will be done is what is expected, and never more";
+        let why = "cannot be looked at yet: this is what is expected. It is looked at when its turn comes, and made or mended if need be; nothing is destroyed that this plan does not name";
         text.push_str(&style.hang("?  ", why, None));
         text.push('\n');
     }
@@ -123,6 +138,23 @@ fn layers(plan: &Plan) -> Vec<&LayerName> {
         layers.sort_by_key(|layer| place(layer).unwrap_or(BUILT_IN_LAYERS.len()));
     }
     layers
+}
+
+/// Whether a step was seen as it should be, and is left so.
+fn is_calm(plan: &Plan, step: &PlannedStep) -> bool {
+    plan.direction == Direction::Up && step.verb == Verb::Leave && !step.unknown
+}
+
+/// The line for the steps of a layer that are left alone; all of it, if so.
+fn left(layer: &LayerName, number: usize, whole: bool, style: Style) -> String {
+    let steps = match (number, whole) {
+        (1, true) => "1 step as it should be".to_owned(),
+        (_, true) => format!("{number} steps as they should be"),
+        (1, false) => "1 more step as it should be".to_owned(),
+        (_, false) => format!("{number} more steps as they should be"),
+    };
+    let text = if whole { format!("{layer}: {steps}") } else { steps };
+    style.hang("  leave    ", &text, Some(Tone::Quiet))
 }
 
 /// One step as a line of a diff: sign, verb, what, then from what to what, or why; and what is lost, in words.

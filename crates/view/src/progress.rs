@@ -85,6 +85,8 @@ pub struct StepProgress {
     pub waiting_since: Option<Moment>,
     /// What the last try that met a transient failure said.
     pub tried: Option<Failure>,
+    /// How many tries in a row have said that, the last one included.
+    pub alike: u32,
     /// What it has begun elsewhere, by the other side's name.
     pub task: Option<String>,
     /// What proved it, and when.
@@ -280,6 +282,7 @@ impl StepProgress {
             blocked_by: None,
             waiting_since: None,
             tried: None,
+            alike: 0,
             task: None,
             proof: None,
             surveyed: None,
@@ -312,6 +315,9 @@ impl StepProgress {
             }
             EventKind::StepRetrying { tries, failure, .. } => {
                 self.retries = *tries;
+                let same =
+                    self.tried.as_ref().is_some_and(|last| last.to_string() == failure.to_string());
+                self.alike = if same { self.alike + 1 } else { 1 };
                 self.tried = Some(failure.clone());
             }
             EventKind::StepActed { change, .. } => self.change = Some(*change),

@@ -9,19 +9,19 @@ use castle_model::{Failure, StepDecl, StepId};
 
 use crate::critical_path::critical_path;
 use crate::progress::{Progress, StepProgress, StepStatus};
-use crate::style::{Style, Tone, clean, count, table};
+use crate::style::{Style, Tone, clean, count, cut, table};
 
 /// Steps of the critical path that are shown; the shortest beyond them are folded into one line.
 const PATH_ROWS: usize = 10;
 
-/// The report of a run. `decls` stand as in its plan; `go_on` is the command that continues it.
+/// The report of a run. `decls` stand as in its plan; `go_on` are the commands that continue it, one after the other.
 #[must_use]
-pub fn end(progress: &Progress, decls: &[&StepDecl], go_on: Option<&str>, style: Style) -> String {
+pub fn end(progress: &Progress, decls: &[&StepDecl], go_on: &[String], style: Style) -> String {
     let mut parts = vec![headline(progress, style)];
     let failures = failures(progress, style);
     if progress.steps.values().any(StepProgress::has_changed) || !failures.is_empty() {
         parts.push(layers(progress));
-        parts.extend(path(progress, decls));
+        parts.extend(path(progress, decls, style));
     }
     parts.extend(failures);
     parts.extend(left_over(progress, style));
@@ -34,10 +34,17 @@ pub fn end(progress: &Progress, decls: &[&StepDecl], go_on: Option<&str>, style:
         let text = progress.milestones.iter().map(told).collect::<Vec<_>>().join(", ");
         parts.push(style.hang("milestones: ", &text, None) + "\n");
     }
-    if let Some(command) = go_on {
-        parts.push(format!("next: `{command}`\n"));
+    if !go_on.is_empty() {
+        parts.push(next(go_on) + "\n");
     }
     parts.join("\n")
+}
+
+/// What to do next: commands, each to be copied.
+#[must_use]
+pub fn next(commands: &[String]) -> String {
+    let quoted: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
+    format!("next: {}", quoted.join(", then "))
 }
 
 fn headline(progress: &Progress, style: Style) -> String {
@@ -98,7 +105,7 @@ fn row(name: &str, numbers: [usize; 5], took: String) -> Vec<String> {
     row
 }
 
-fn path(progress: &Progress, decls: &[&StepDecl]) -> Option<String> {
+fn path(progress: &Progress, decls: &[&StepDecl], style: Style) -> Option<String> {
     let path = critical_path(progress, decls);
     if path.total_ms == 0 || progress.took_ms == 0 {
         return None;
@@ -114,11 +121,15 @@ fn path(progress: &Progress, decls: &[&StepDecl]) -> Option<String> {
     let shortest = lengths.get(PATH_ROWS - 1).copied().unwrap_or(0).max(1);
     let (shown, folded): (Vec<_>, Vec<_>) =
         path.steps.iter().partition(|(_, took)| *took >= shortest);
+    let widest = |of: &dyn Fn(&(StepId, u64)) -> usize| shown.iter().map(|step| of(step)).max();
+    let used = 2 + widest(&|(id, _)| id.as_str().len()).unwrap_or(0);
+    let used = used + widest(&|(_, took)| length(*took).len()).unwrap_or(0) + 4;
+    let room = style.width.saturating_sub(used);
     let mut rows: Vec<Vec<String>> = shown
         .iter()
         .map(|(id, took)| {
             let title = progress.steps.get(id).map(|step| clean(&step.title)).unwrap_or_default();
-            vec![format!("  {id}"), length(*took), title]
+            vec![format!("  {id}"), length(*took), cut(&title, room, style.signs)]
         })
         .collect();
     if !folded.is_empty() {
@@ -198,18 +209,24 @@ mod tests {
     use super::*;
     use crate::example::{decls, failed_run, good_run, quiet_run};
 
-    fn shown(events: &[castle_model::Event], go_on: Option<&str>) -> String {
+    fn shown(events: &[castle_model::Event], go_on: &[&str]) -> String {
+        shown_at(80, events, go_on)
+    }
+
+    fn shown_at(width: usize, events: &[castle_model::Event], go_on: &[&str]) -> String {
+        let style = Style { width, ..Style::default() };
+        let go_on: Vec<String> = go_on.iter().map(|command| (*command).to_owned()).collect();
         let decls = decls();
         let mut progress = Progress::new(&decls);
         for event in events {
             progress.apply(event);
         }
-        end(&progress, &decls.iter().collect::<Vec<_>>(), go_on, Style::default())
+        end(&progress, &decls.iter().collect::<Vec<_>>(), &go_on, style)
     }
 
     #[test]
     fn after_a_good_run() {
-        insta::assert_snapshot!(shown(&good_run(), None), @"
+        insta::assert_snapshot!(shown(&good_run(), &[]), @"
         castle blue (a rehearsal) stands: 6 steps, 5 changed, 1:36
 
         layer     steps  done  changed    took
@@ -233,7 +250,7 @@ mod tests {
 
     #[test]
     fn after_a_failed_run() {
-        insta::assert_snapshot!(shown(&failed_run(), Some("castle up")), @"
+        insta::assert_snapshot!(shown(&failed_run(), &["castle up"]), @"
         castle blue (a rehearsal) is not finished: 1 of 6 steps failed, 2 changed, 31.1
         s
 
@@ -261,6 +278,38 @@ mod tests {
     }
 
     #[test]
+    fn on_a_narrow_terminal_no_line_is_left_to_the_terminal_to_break() {
+        for width in [44, 60] {
+            let text = shown_at(width, &good_run(), &[]);
+            let widest = text.lines().map(crate::style::columns).max().unwrap_or(0);
+            assert!(widest <= width, "{width}: {widest}\n{text}");
+        }
+        insta::assert_snapshot!(shown_at(44, &good_run(), &[]), @"
+        castle blue (a rehearsal) stands: 6 steps, 5
+        changed, 1:36
+
+        layer     steps  done  changed    took
+        secrets       1     1        0   0.5 s
+        platform      4     4        4    1:22
+        gitops        1     1        1  12.6 s
+        all           6     6        5    1:36
+
+        critical path: 1:35 of 1:36 (99 %)
+          secrets/read       0.5 s  secrets of blue…
+          platform/image    11.3 s  Talos 1.13.9 im…
+          platform/vm/w-01  20.8 s  VM w-01 (431) o…
+          platform/vip      50.4 s  API server at 1…
+          gitops/flux       12.6 s  Flux and its co…
+
+        handover: Flux owns what the cluster hosts,
+                  from
+              https://github.com/example/tazlab-k8s,
+                  main, clusters/blue at 3f2a91c;
+                  castle only observes
+        ");
+    }
+
+    #[test]
     fn a_layer_that_went_alone_is_not_the_castle() {
         let mut decls = decls();
         decls.retain(|decl| decl.layer.as_str() == "gitops");
@@ -273,6 +322,6 @@ mod tests {
 
     #[test]
     fn after_a_run_with_nothing_to_do() {
-        insta::assert_snapshot!(shown(&quiet_run(), None), @"castle blue (a rehearsal) stands: 6 steps, nothing changed, 0.5 s");
+        insta::assert_snapshot!(shown(&quiet_run(), &[]), @"castle blue (a rehearsal) stands: 6 steps, nothing changed, 0.5 s");
     }
 }

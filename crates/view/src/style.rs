@@ -114,9 +114,23 @@ impl Style {
         let room = self.width.saturating_sub(indent).max(NARROWEST);
         let paint =
             |line: &str| tone.map_or_else(|| line.to_owned(), |tone| self.paint(tone, line));
-        let lines = wrap(&clean(text), room, self.signs);
-        let lines: Vec<String> = lines.iter().map(|line| paint(line)).collect();
-        format!("{prefix}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
+        let mut laid = prefix.to_owned();
+        let mut lines = whole(&clean(text), room);
+        // Where nothing stands before it, even the longest word is at the beginning.
+        lines.retain(|line| !line.is_empty() || !prefix.is_empty());
+        for (number, line) in lines.iter().enumerate() {
+            if number > 0 {
+                // What no line holds begins further to the left.
+                let long = columns(line);
+                let indent =
+                    if long > room { indent.min(self.width.saturating_sub(long)) } else { indent };
+                laid.truncate(laid.trim_end_matches(' ').len());
+                laid.push('\n');
+                laid.push_str(&" ".repeat(indent));
+            }
+            laid.push_str(&paint(line));
+        }
+        laid
     }
 }
 
@@ -183,8 +197,32 @@ pub(crate) fn pad(text: &str, width: usize, signs: Signs) -> String {
     text
 }
 
-/// Breaks text between words; a word that no line can hold is broken with `…`, unless it is a fingerprint, which is
-/// there to be copied: a terminal breaks it without a mark.
+/// Breaks text between words. A word that no line can hold (an address, a digest) is there to be copied: it gets a line of its
+/// own, and a terminal breaks that without a mark.
+fn whole(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let long = columns(word);
+        let full = if used == 0 { long > room } else { used + 1 + long > room };
+        if full {
+            lines.push(String::new());
+            used = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            used += long;
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Breaks text between words, for a screen that holds so many columns and no more; a word that no line can hold is broken
+/// with `…`.
 pub(crate) fn wrap(text: &str, room: usize, signs: Signs) -> Vec<String> {
     let mark = signs.pick("…", "~");
     let mut lines = vec![String::new()];
@@ -195,8 +233,7 @@ pub(crate) fn wrap(text: &str, room: usize, signs: Signs) -> Vec<String> {
             lines.push(String::new());
             used = 0;
         }
-        let copied = word.iter().filter(|c| **c == ':').count() == 31;
-        while word.len() > room && !copied {
+        while word.len() > room {
             let rest = word.split_off(room - 1);
             let full: String = word.into_iter().chain(mark.chars()).collect();
             if let Some(line) = lines.last_mut() {
@@ -257,14 +294,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_no_line_holds_can_be_copied() {
+        let style = Style { width: 60, ..Style::default() };
+        let text = "Flux owns what the cluster hosts, at main@sha1:169e9dab55f570a4a4b503ae833fae8cfa4fb9a2; castle only observes";
+        insta::assert_snapshot!(style.hang("handover: ", text, None), @"
+        handover: Flux owns what the cluster hosts, at
+                 main@sha1:169e9dab55f570a4a4b503ae833fae8cfa4fb9a2;
+                  castle only observes
+        ");
+        let digest = "0123456789abcdef".repeat(4);
+        insta::assert_snapshot!(style.hang("sha256: ", &digest, None), @"
+        sha256:
+        0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+        ");
+        assert_eq!(style.hang("", &digest, None), digest);
+    }
+
+    #[test]
     fn words_stay_whole_unless_no_line_holds_them() {
         let style = Style { width: 30, ..Style::default() };
         let text = "waiting for UPID:pve:0003D3F1:0A2B5C7D:69ABCDEF:qmcreate:421:root@pam: of pve";
         insta::assert_snapshot!(style.hang("[ 0:01] ", text, None), @"
         [ 0:01] waiting for
-                UPID:pve:0003D3F1:0A2B5…
-                C7D:69ABCDEF:qmcreate:4…
-                21:root@pam: of pve
+        UPID:pve:0003D3F1:0A2B5C7D:69ABCDEF:qmcreate:421:root@pam:
+                of pve
         ");
     }
 

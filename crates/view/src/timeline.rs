@@ -114,6 +114,12 @@ impl Track {
         let of_kind = self.segments.iter().filter(|segment| segment.kind == kind);
         of_kind.map(Segment::length).sum()
     }
+
+    /// How long it did not work: it waited, or paused before another try.
+    #[must_use]
+    pub fn waited(&self) -> u64 {
+        self.spent(SegmentKind::Wait) + self.spent(SegmentKind::Pause)
+    }
 }
 
 /// One layer and its steps, in the order in which they began.
@@ -176,10 +182,10 @@ impl Timeline {
         self.steps().find(|step| step.id == *id)
     }
 
-    /// How long the critical path did one kind of thing.
+    /// How long the critical path waited, pauses before another try included.
     #[must_use]
-    pub fn path_spent(&self, kind: SegmentKind) -> u64 {
-        self.steps().filter(|step| step.critical).map(|step| step.spent(kind)).sum()
+    pub fn path_waited(&self) -> u64 {
+        self.steps().filter(|step| step.critical).map(Track::waited).sum()
     }
 }
 

@@ -81,6 +81,8 @@ pub struct Asked<'a> {
     pub deadlines: &'a Deadlines,
     /// When.
     pub now: Moment,
+    /// Whether the run is over: by its end, or because nobody carries it on.
+    pub over: bool,
 }
 
 /// Answers for one step, or for every step that is under way or failed.
@@ -102,7 +104,7 @@ pub fn why(asked: Asked<'_>, step: Option<&StepId>) -> Why {
         chosen.filter_map(|decl| answer(asked, decl, &needs, &behind)).collect();
     steps.sort_by(|a, b| b.behind_ms.cmp(&a.behind_ms).then_with(|| a.step.cmp(&b.step)));
     let (run, direction) = (progress.run.clone(), progress.direction);
-    Why { run, direction, over: progress.outcome.is_some(), steps }
+    Why { run, direction, over: asked.over, steps }
 }
 
 /// For each step those that come right before it, or right after it if `turned`.
@@ -149,7 +151,10 @@ fn answer(
         tried: known.tried.clone(),
         task: known.task.clone().filter(|_| busy),
         deadline_ms,
-        left_ms: since.filter(|_| busy).map(|since| deadline_ms.saturating_sub(since)),
+        // Once a run is over, nothing is left of anything.
+        left_ms: since
+            .filter(|_| busy && !asked.over)
+            .map(|since| deadline_ms.saturating_sub(since)),
         failure: known.failure.clone(),
         proof: known.proof.as_ref().map(|(proof, _)| proof.clone()),
         needs: missing.collect(),
@@ -283,8 +288,21 @@ mod tests {
         let step =
             step.map(|step| decls.iter().find(|d| d.id.as_str() == step).unwrap().id.clone());
         let (deadlines, now) = (Deadlines::default(), Moment(START + now));
-        let asked = Asked { progress: &progress, decls: &decls, deadlines: &deadlines, now };
+        let over = progress.outcome.is_some();
+        let asked = Asked { progress: &progress, decls: &decls, deadlines: &deadlines, now, over };
         why(asked, step.as_ref())
+    }
+
+    #[test]
+    fn of_a_run_that_is_over_nothing_is_left() {
+        let mut tape = crate::example::Tape { events: good_run()[..17].to_vec() };
+        tape.end(60_000, castle_model::event::RunOutcome::Interrupted);
+        insta::assert_snapshot!(shown(&asked(&tape.events, 60_000, None)), @"
+        platform/vip was waiting when the run ended
+          what      API server at 192.168.1.210
+          waits for connection refused at 192.168.1.210:6443 (so since 26.0 s ago)
+          blocks    1 step: gitops/flux
+        ");
     }
 
     fn shown(why: &Why) -> String {

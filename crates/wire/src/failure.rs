@@ -11,20 +11,41 @@ use crate::rest::{CallError, OpenError};
 use crate::tls::show_fingerprint;
 use crate::verifier::Fault;
 
-/// The words of an error and of everything behind it, in one line.
+/// The words of an error and of everything behind it, in one line. What has been said before is left out.
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut step = error.source();
     while let Some(current) = step {
-        let text = current.to_string();
-        if !words.ends_with(&text) {
-            words.push_str(": ");
-            words.push_str(&text);
-        }
+        add(&mut words, &current.to_string());
         step = current.source();
     }
     words
+}
+
+/// What somebody said of an error, and the words of everything behind it, without what has been said before.
+#[must_use]
+pub fn chain_after(said: &str, behind: &(dyn Error + 'static)) -> String {
+    let mut words = said.to_owned();
+    let mut step = Some(behind);
+    while let Some(current) = step {
+        add(&mut words, &current.to_string());
+        step = current.source();
+    }
+    words
+}
+
+/// Adds a cause, unless all of it has been said.
+fn add(words: &mut String, cause: &str) {
+    // gRPC's word for "what comes next failed".
+    let news = |part: &str| part != "transport error" && !words.contains(part);
+    if !cause.split(": ").any(news) {
+        return;
+    }
+    if !words.is_empty() {
+        words.push_str(": ");
+    }
+    words.push_str(cause);
 }
 
 impl ConnectError {
@@ -197,5 +218,37 @@ impl OpenError {
     #[must_use]
     pub fn failure(&self, what: impl Into<String>) -> Failure {
         Failure::new(Class::Invalid, what, chain(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Said(&'static str, #[source] Option<Box<Self>>);
+
+    fn said(words: &[&'static str]) -> Said {
+        let mut behind = None;
+        for text in words[1..].iter().rev() {
+            behind = Some(Box::new(Said(text, behind)));
+        }
+        Said(words[0], behind)
+    }
+
+    #[test]
+    fn a_cause_that_was_told_is_not_told_again() {
+        let late = "no answer from 10.0.0.1:50000 within 0.5 s";
+        assert_eq!(chain(&said(&["can not ask", late])), format!("can not ask: {late}"));
+        assert_eq!(chain(&said(&["can not ask", late, late])), format!("can not ask: {late}"));
+        // As gRPC has it: the status has the words of the cause, then comes a wrapper, then the cause.
+        assert_eq!(chain_after(late, &said(&["transport error", late])), late);
+        let refused = said(&["transport error", "Connection refused"]);
+        assert_eq!(chain_after("can not ask", &refused), "can not ask: Connection refused");
+        // The word of a wrapper stays where it is the first: it may be all that tells what kind of failure it is.
+        let broken = said(&["transport error", "connection closed"]);
+        assert_eq!(chain_after("transport error", &broken), "transport error: connection closed");
+        assert_eq!(chain_after("", &said(&["broken pipe"])), "broken pipe");
     }
 }

@@ -187,7 +187,7 @@ impl Watch<'_> {
         let way = progress.direction.unwrap_or(Direction::Up);
         let decls = self.ordered();
         if progress.outcome.is_some() {
-            shown.face.close(&decls, &format!("{} {}", self.castle.command, word(way)));
+            shown.face.close(&decls, &[format!("{} {}", self.castle.command, word(way))]);
         }
         if shown.reader.skipped() > 0 {
             output::talk(&format!(

@@ -101,7 +101,7 @@ async fn raise(
     .map_err(|e| Problem::new(Exit::Failed, "the rehearsal could not be run").because(&e))?;
     if let Some(face) = &mut face {
         face.calm();
-        face.close(&graph.decls().iter().collect::<Vec<_>>(), "castle up");
+        face.close(&graph.decls().iter().collect::<Vec<_>>(), &["castle up".to_owned()]);
     }
     Ok((trace.seal(&host.trace_hash()), report))
 }

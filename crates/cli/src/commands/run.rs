@@ -170,7 +170,8 @@ fn rehearsed(
         };
         struck.tell_alone(json);
         faults::close(&host, json);
-        faults::remains(&host, json, &rehearsal::rehearse(&rehearsal.castle.command));
+        let command = rehearsal::rehearse(&rehearsal.castle.command);
+        faults::remains(&host, json, &command, &struck);
         host.close().map_err(|e| {
             Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)
         })?;

@@ -1,9 +1,11 @@
 //! `castle why`: what a run waits for, by its events; readable while another process runs.
 
 use castle_journal::{Runs, StateRoot};
+use castle_model::event::RunOutcome;
 use castle_model::suggest::nearest;
 use castle_model::{StepDecl, StepId};
 use castle_view::Progress;
+use castle_view::report::next;
 use castle_view::why::{Asked, text, why};
 
 use crate::answer;
@@ -41,15 +43,19 @@ pub(crate) fn run(
         (Place::Rehearsal, ..) => progress.now,
     };
     let deadlines = &castle.spec.deadlines;
-    let asked = Asked { progress: &progress, decls: &decls, deadlines, now };
-    let mut found = why(asked, step.as_ref());
-    found.over |= holder.is_none();
+    let over = progress.outcome.is_some() || holder.is_none();
+    let asked = Asked { progress: &progress, decls: &decls, deadlines, now, over };
+    let found = why(asked, step.as_ref());
     if everywhere.json {
         output::data(&answer::line("why", &found));
     } else if found.steps.is_empty() {
         output::talk(&calm(&castle, &progress, holder.is_some()));
     } else {
         output::data(&text(&found, style(settings)));
+        if over && progress.outcome != Some(RunOutcome::Done) {
+            let way = progress.direction.map_or("up", word);
+            output::data(&format!("\n{}", next(&[format!("{} {way}", castle.command)])));
+        }
     }
     Ok(Exit::Done)
 }

@@ -119,3 +119,6 @@ pub(super) fn mind_panics() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,6 +156,17 @@ fn what_stays_broken_is_told_with_its_cure_and_a_death_ends_with_its_machine() {
     assert!(said.contains("fault: talos cp-03 is mended, which changed nothing"), "{said}");
 }
 
+#[test]
+fn after_a_failure_that_a_rule_caused_the_mending_comes_first() {
+    let castle = Context::new();
+    let said = castle.run(&["up", "--fault", "git: away"]).ends(1);
+    let both = format!("{}{}", said.out, said.err);
+    let next = "next: `castle rehearse poke --mend 'git: away'`, then `castle up`";
+    assert_eq!(both.matches("next: ").count(), 1, "{both}");
+    assert!(said.out.contains(next), "{}", said.out);
+    assert_eq!(both.matches("still broken: the Git host answers nobody").count(), 1, "{both}");
+}
+
 /// A castle file whose every source of secrets is out of reach: a file that is not there, variables that are not set,
 /// servers that nobody has.
 fn unreachable() -> Vec<(&'static str, String)> {

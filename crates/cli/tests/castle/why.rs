@@ -38,6 +38,8 @@ fn every_question_has_its_answer() {
     drop(reader);
     let killed = castle.run(&["why"]).ends(0);
     assert!(killed.out.contains("when the run ended"), "{}", killed.out);
+    assert!(!killed.out.contains("  deadline "), "nothing is left of it: {}", killed.out);
+    assert!(killed.out.trim_end().ends_with("\nnext: `castle up`"), "{}", killed.out);
 
     castle.run(&["up"]).ends(0);
     let calm = castle.run(&["why"]).ends(0);

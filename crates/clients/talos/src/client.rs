@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use castle_talos_proto::cosi::state_client::StateClient;
 use castle_talos_proto::machine::machine_service_client::MachineServiceClient;
 use castle_wire::connector::EndRecord;
-use castle_wire::failure::chain;
+use castle_wire::failure::{chain, chain_after};
 use castle_wire::tls::{Fingerprint, Recorded, client_config};
 use castle_wire::{ConnectError, Connector, Verify, World};
 use rustls::ClientConfig;
@@ -163,10 +163,10 @@ impl Talos {
     }
 
     pub(crate) fn refused(&self, call: &'static str, status: &tonic::Status) -> TalosError {
-        let mut text = status.message().to_owned();
-        if let Some(below) = status.source() {
-            text = format!("{text}: {}", chain(below));
-        }
+        let text = match status.source() {
+            Some(below) => chain_after(status.message(), below),
+            None => status.message().to_owned(),
+        };
         // A status that the machine sent has no source: then the connection is as good as before.
         let ended = status.source().and_then(|_| self.ends.last());
         TalosError::Refused { address: self.address, call, code: status.code(), text, ended }

@@ -31,7 +31,7 @@ pub enum TalosError {
         source: TlsError,
     },
     /// No connection came about; nothing was sent.
-    #[error("cannot reach the Talos API of machine {address}")]
+    #[error("machine {address}: cannot reach its Talos API")]
     Connect {
         /// Which machine.
         address: Ipv4Addr,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::sketch::Sketch;
 use crate::style::clean;
 
-/// The graph for Mermaid: layers are subgraphs, the critical path is thick.
+/// The graph for Mermaid: layers are subgraphs, edges say what they prove, the critical path is thick.
 #[must_use]
 pub fn mermaid(sketch: &Sketch) -> String {
     let mut text = format!(
@@ -28,7 +28,8 @@ pub fn mermaid(sketch: &Sketch) -> String {
     }
     for arrow in &sketch.arrows {
         let line = if arrow.critical { "==>" } else { "-->" };
-        let _ = writeln!(text, "  s{} {line} s{}", arrow.from, arrow.to);
+        let proof = escaped(sketch.boxes[arrow.from].proof);
+        let _ = writeln!(text, "  s{} {line}|\"{proof}\"| s{}", arrow.from, arrow.to);
     }
     let of = |is: &dyn Fn(usize) -> bool| -> Vec<String> {
         (0..sketch.boxes.len()).filter(|at| is(*at)).map(|at| format!("s{at}")).collect()

@@ -68,7 +68,7 @@ pub(super) struct Drawn {
     pub(super) ids: Vec<StepId>,
     /// What is proven when it is done.
     pub(super) proof: &'static str,
-    /// How long it takes, the longest of several, in milliseconds.
+    /// How long it takes, in milliseconds; of several the one on the critical path, or else the longest.
     pub(super) takes: u64,
     pub(super) critical: bool,
     /// Whether it makes nothing.
@@ -105,8 +105,11 @@ impl Sketch {
             if number == layers.len() {
                 layers.push(layer.clone());
             }
-            let takes = steps.iter().map(|step| took(*step)).max().unwrap_or(0);
-            let critical = steps.iter().any(|step| path.contains(step));
+            let longest =
+                |steps: &mut dyn Iterator<Item = &usize>| steps.map(|step| took(*step)).max();
+            let on_path = longest(&mut steps.iter().filter(|step| path.contains(step)));
+            let critical = on_path.is_some();
+            let takes = on_path.or_else(|| longest(&mut steps.iter())).unwrap_or(0);
             boxes.push(drawn(decls, steps, (number, takes, critical)));
         }
         let box_of: BTreeMap<usize, usize> = alike

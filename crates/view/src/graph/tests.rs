@@ -81,12 +81,12 @@ fn as_mermaid() {
       subgraph gitops
         s5["flux<br>Flux and its controllers"]
       end
-      s0 ==> s1
-      s1 ==> s2
-      s1 --> s3
-      s2 ==> s4
-      s3 --> s4
-      s4 ==> s5
+      s0 ==>|"the secret source answers and holds every required key"| s1
+      s1 ==>|"the Talos image is on the image storage"| s2
+      s1 -->|"the Talos image is on the image storage"| s3
+      s2 ==>|"a VM is made, resized and running"| s4
+      s3 -->|"a VM is made, resized and running"| s4
+      s4 ==>|"the API server answers through the VIP, several times in a row"| s5
       classDef critical stroke-width:3px
       class s0,s1,s2,s4,s5 critical
     "#);
@@ -172,6 +172,32 @@ fn machines_that_are_alike_are_one_box() {
     assert_eq!(names, ["read", "image", "vm × 2", "vip", "flux"]);
     let alone = Sketch::of(&"blue".parse().unwrap(), &decls[..3], &Times::usual(&decls), false);
     assert_eq!(alone.boxes[2].name, "vm/cp-01");
+}
+
+#[test]
+fn the_times_on_the_critical_path_add_up_to_its_own() {
+    let mut decls = decls();
+    let machine = |name: &str| StepId::of("platform", "vm", name);
+    let answers = |name: &str| StepId::of("platform", "boot", name);
+    for name in ["cp-01", "w-01"] {
+        let decl = StepDecl::new(answers(name), "it answers", "boot").needs([machine(name)]);
+        decls.push(decl);
+    }
+    let mut times = Times::usual(&decls);
+    // The machine that took longest to make was not the one that was waited for in the end.
+    for (id, took) in [
+        (machine("cp-01"), 5_100),
+        (machine("w-01"), 4_900),
+        (answers("cp-01"), 14_000),
+        (answers("w-01"), 15_000),
+    ] {
+        times.steps.insert(id, took);
+    }
+    let sketch = Sketch::of(&"blue".parse().unwrap(), &decls, &times, false);
+    let on_path = sketch.boxes.iter().filter(|drawn| drawn.critical);
+    let told: Vec<(&str, u64)> = on_path.map(|drawn| (drawn.name.as_str(), drawn.takes)).collect();
+    assert_eq!(told, [("read", 1000), ("image", 1000), ("vm × 2", 4_900), ("boot × 2", 15_000)]);
+    assert!(sketch.critical.starts_with("21.9 s"), "{}", sketch.critical);
 }
 
 #[test]

@@ -137,15 +137,58 @@ fn no_line_is_wider_than_the_screen() {
 }
 
 #[test]
-fn a_long_reason_is_cut_at_a_word() {
+fn a_long_reason_keeps_its_beginning_and_is_cut_at_a_word() {
     let brief = |text: &str| brief(text, REASON_SHOWN, Signs::Unicode);
-    assert_eq!(brief("short"), "short");
-    let long = "replica ".repeat(40);
+    let whole = "Deployment external-secrets/external-secrets has 0 of 1 replicas: Pod external-secrets-5d8f finds no node: \
+         Unschedulable: 0/5 nodes are available: 3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }";
+    assert_eq!(brief(whole), whole, "a line has room for the whole evidence");
+    let long = format!("Deployment a/b: {}", "0 of 1 ".repeat(80));
     let shown = brief(long.trim_end());
-    assert!(shown.contains("replica … replica") && shown.chars().count() < 115, "{shown}");
-    let long = format!("Deployment a/b: {}; Pod c: ImagePullBackOff", "0 of 1 ".repeat(40));
-    let shown = brief(&long);
     assert!(shown.starts_with("Deployment a/b: 0 of 1 "), "{shown}");
-    assert!(shown.ends_with("; Pod c: ImagePullBackOff"), "the cause is kept: {shown}");
-    assert_eq!(brief(&format!("{long}; also DaemonSet d and 3 more")), shown);
+    assert!(shown.ends_with(" …") && shown.chars().count() <= REASON_SHOWN + 2, "{shown}");
+    assert!(!shown.trim_end_matches(" …").contains('…'), "nothing is left out inside: {shown}");
+    let nearly = "a".repeat(390);
+    assert_eq!(brief(&format!("{nearly}; also DaemonSet d and 3 more")), nearly);
+}
+
+/// What a run says of tries, each a failure's words; above a live screen, if so.
+fn tries(words: &[&str], above: bool) -> String {
+    let step = StepId::of("platform", "vm", "w-01");
+    let mut progress = Progress::new(&decls());
+    let mut tape = Tape::begun();
+    for (tries, why) in (1..).zip(words) {
+        let failure = castle_model::Failure::new(castle_model::Class::Transient, "ask pve", *why);
+        let step = step.clone();
+        tape.at(0, EventKind::StepRetrying { step, failure, tries, delay_ms: 1000 });
+    }
+    let mut lines = Vec::new();
+    for event in &tape.events[1..] {
+        progress.apply(event);
+        let told = if above { news } else { line };
+        lines.extend(told(event, &progress, Style::default()));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_try_that_met_the_same_is_told_in_two_words() {
+    insta::assert_snapshot!(tries(&["no answer", "no answer", "no answer", "refused", "refused"], false), @"
+    [ 0:00] platform/vm/w-01  ? ask pve: no answer; try 2 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? as before; try 3 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? as before; try 4 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? ask pve: refused; try 5 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? as before; try 6 in 1.0 s
+    ");
+    // Above a live screen few are told: the same as what was told last is meant.
+    insta::assert_snapshot!(tries(&["no answer"; 9], true), @"
+    [ 0:00] platform/vm/w-01  ? ask pve: no answer; try 3 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? as before; try 5 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? as before; try 9 in 1.0 s
+    ");
+    let changed = ["a", "a", "b", "a", "a", "a", "a", "a"];
+    insta::assert_snapshot!(tries(&changed, true), @"
+    [ 0:00] platform/vm/w-01  ? ask pve: a; try 3 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? ask pve: a; try 5 in 1.0 s
+    [ 0:00] platform/vm/w-01  ? as before; try 9 in 1.0 s
+    ");
 }

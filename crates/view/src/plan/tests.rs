@@ -55,8 +55,7 @@ fn a_plan_with_every_kind_of_verb() {
     insta::assert_snapshot!(text(&plan, Style::default()), @"
     plan c0ffee12 for castle blue: up, 6 steps
 
-    secrets
-      leave    read      secrets of blue in Infisical: 7 of 7 keys
+      leave    secrets: 1 step as it should be
 
     platform
     + create   image     Talos 1.13.9 image on pve:local: it is absent
@@ -70,8 +69,9 @@ fn a_plan_with_every_kind_of_verb() {
                          answers
 
     2 to create, 1 to adopt, 1 to update, 1 to replace, 1 to leave alone
-    ?  cannot be looked at yet; what will be done is what is expected, and never
-       more
+    ?  cannot be looked at yet: this is what is expected. It is looked at when its
+       turn comes, and made or mended if need be; nothing is destroyed that this
+       plan does not name
 
     this step destroys something for good:
       VM cp-01 (421) on pve will be destroyed and made anew: what is on it is lost
@@ -142,18 +142,9 @@ fn a_plan_with_nothing_to_do() {
     insta::assert_snapshot!(text(&plan, Style { width: 60, ..Style::default() }), @"
     plan c0ffee12 for castle blue: up, 6 steps
 
-    secrets
-      leave    read      secrets of blue in Infisical: as wanted
-
-    platform
-      leave    image     Talos 1.13.9 image on pve:local: as
-                         wanted
-      leave    vm/cp-01  VM cp-01 (421) on pve: as wanted
-      leave    vm/w-01   VM w-01 (431) on pve: as wanted
-      leave    vip       API server at 192.168.1.210: as wanted
-
-    gitops
-      leave    flux      Flux and its controllers: as wanted
+      leave    secrets: 1 step as it should be
+      leave    platform: 4 steps as they should be
+      leave    gitops: 1 step as it should be
 
     6 to leave alone: the world will not be touched
     ");

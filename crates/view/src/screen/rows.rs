@@ -7,7 +7,6 @@ use castle_model::{LayerName, StepDecl, StepId};
 
 use super::Scene;
 use crate::critical_path::Path;
-use crate::plain::brief;
 use crate::progress::{LayerTally, StepProgress};
 use crate::report::blocked_by;
 use crate::style::{Line, Span, Style, Tone, clean, columns, count, cut, pad, wrap};
@@ -17,9 +16,6 @@ const NAMES: (usize, usize) = (10, 16);
 
 /// On screens that are narrower, a time is told without what is usual.
 const NARROW: usize = 50;
-
-/// Reasons that are longer than this are cut in the middle, since their end tells the cause; shorter ones at their end.
-const CUT_INSIDE: usize = 56;
 
 /// Lines of each part of a failure.
 const PART_LINES: usize = 3;
@@ -68,11 +64,11 @@ impl<'a> Sheet<'a> {
             let took = tally.span.map_or_else(String::new, |_| length(tally.took_ms()));
             let sign = self.sign("✓", "+", Some(Tone::Good));
             let text = Span::new(format!("{steps}, {changed}"), Some(Tone::Quiet));
-            return self.row(0, sign, layer.as_str(), text, &Span::new(took, None));
+            return self.row(0, sign, layer.as_str(), &text, &Span::new(took, None));
         }
         let Some((first, _)) = tally.span else {
             let text = Span::new(format!("{steps} to come"), Some(Tone::Quiet));
-            return self.row(0, (" ", None), layer.as_str(), text, &Span::new("", None));
+            return self.row(0, (" ", None), layer.as_str(), &text, &Span::new("", None));
         };
         let (sign, text) = if tally.failed > 0 {
             let text = format!("{} of {steps} failed, {} done", tally.failed, tally.done);
@@ -82,12 +78,12 @@ impl<'a> Sheet<'a> {
             // A look ahead is done long before its layer begins.
             if !busy {
                 let text = Span::new(format!("{text} done"), Some(Tone::Quiet));
-                return self.row(0, (" ", None), layer.as_str(), text, &Span::new("", None));
+                return self.row(0, (" ", None), layer.as_str(), &text, &Span::new("", None));
             }
             (self.sign("▸", ">", Some(Tone::Title)), Span::new(text, None))
         };
         let time = self.time(self.scene.now.since(first), expected);
-        self.row(0, sign, layer.as_str(), text, &time)
+        self.row(0, sign, layer.as_str(), &text, &time)
     }
 
     /// One line for several layers that are done, or to come.
@@ -99,7 +95,7 @@ impl<'a> Sheet<'a> {
         };
         let text = Span::new(names.join(", "), Some(Tone::Quiet));
         let name = format!("{} {what}", names.len());
-        self.row(0, sign, &name, text, &Span::new("", None))
+        self.row(0, sign, &name, &text, &Span::new("", None))
     }
 
     /// The line of a step that is under way.
@@ -123,7 +119,7 @@ impl<'a> Sheet<'a> {
         let tone = Some(sign.1.unwrap_or(Tone::Title)).filter(|_| sign.1.is_some());
         let time = self.time(took, expected);
         let late = time.tone.is_some();
-        let line = self.row(1, sign, short(&decl.id), Span::new(text, tone), &time);
+        let line = self.row(1, sign, short(&decl.id), &Span::new(text, tone), &time);
         Row { line, interest: (step.retries > 0, late, step.waiting.is_some(), took) }
     }
 
@@ -133,7 +129,7 @@ impl<'a> Sheet<'a> {
         let took = step.took_ms.map_or_else(String::new, length);
         let said = step.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         let head = Span::new(clean(&format!("failed{said}")), Some(Tone::Bad));
-        let mut lines = vec![self.row(1, sign, short(&decl.id), head, &Span::new(took, None))];
+        let mut lines = vec![self.row(1, sign, short(&decl.id), &head, &Span::new(took, None))];
         let Some(failure) = &step.failure else { return lines };
         let mut told = failure.parts();
         told.extend(blocked_by(self.scene.progress, &decl.id).map(|text| ("blocks", text)));
@@ -194,19 +190,19 @@ impl<'a> Sheet<'a> {
 
     /// Sign, name, time, text. The time stands before the text: a line is no longer than what it says, so that a terminal
     /// that becomes narrower breaks few of them, and the eye need not cross a wide one.
-    fn row(&self, level: usize, sign: Sign, name: &str, text: Span, time: &Span) -> Line {
+    fn row(&self, level: usize, sign: Sign, name: &str, text: &Span, time: &Span) -> Line {
         let indent = 2 * level;
         let signs = self.style.signs;
         let name = pad(name, self.names + 2 - indent, signs);
         let times = format!("{:>width$}  ", time.text, width = self.times());
         let used = indent + 2 + columns(&name) + 2 + columns(&times);
         let room = self.style.width.saturating_sub(used);
-        let shown = if room > CUT_INSIDE { brief(&text.text, room, signs) } else { text.text };
         vec![
             Span::new(format!("{}{} ", " ".repeat(indent), sign.0), sign.1),
             Span::new(name + "  ", sign.1.filter(|_| level == 0)),
             Span::new(times, time.tone),
-            Span::new(cut(&shown, room, signs), text.tone),
+            // What it is about and how that stands come first, so the end is what goes.
+            Span::new(cut(&text.text, room, signs), text.tone),
         ]
     }
 

@@ -86,11 +86,11 @@ fn units_are_told_ready_or_not() {
     failed: gitops/convergence, 10:00 ago (transient)
       what      wait for every Kustomization
       why       not so after 15:00
-      finding   Kustomization flux-system/configs: is not ready: BuildFailed: no
+      where     Kustomization flux-system/configs: is not ready: BuildFailed: no
                 such file
-      cure      correct it
-      finding   Kustomization flux-system/apps: waits for configs
-      cure      nothing
+      hint      correct it
+      where     Kustomization flux-system/apps: waits for configs
+      hint      nothing
       last seen 2 of 7 are not ready
     ");
 }

@@ -49,12 +49,18 @@ fn held(object: &Object) -> Option<String> {
     waits(false)
         .or_else(|| {
             let condition = object.condition("PodScheduled").filter(|c| c.status() == "False")?;
-            Some(format!("finds no node: {}", condition.words()))
+            Some(format!("finds no node: {}", without_preemption(&condition.words())))
         })
         .or_else(|| preparing(object))
         .or_else(|| waits(true))
         .or_else(|| unready(object))
         .or_else(|| gates(object))
+}
+
+/// The scheduler's words, without what it says each time of pods that it could have pushed aside.
+fn without_preemption(words: &str) -> &str {
+    let end = words.find("preemption: ").unwrap_or(words.len());
+    words[..end].trim_end_matches([' ', ',', '.'])
 }
 
 fn waits_in(status: &Value, reason: &str) -> String {

@@ -117,8 +117,9 @@ fn pods_and_jobs() {
             ),
             (
                 json!({"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
-            "reason": "Unschedulable", "message": "0/5 nodes are available"}]}}),
-                "waiting: Pod x finds no node: Unschedulable: 0/5 nodes are available",
+            "reason": "Unschedulable", "message": "0/5 nodes are available: 5 node(s) had untolerated taint {a: b}. \
+            preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."}]}}),
+                "waiting: Pod x finds no node: Unschedulable: 0/5 nodes are available: 5 node(s) had untolerated taint {a: b}",
             ),
             (
                 json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}}),

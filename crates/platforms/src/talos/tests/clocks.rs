@@ -23,7 +23,7 @@ async fn a_clock_that_is_not_in_sync_is_waited_for_and_told() {
       hint: the machines cannot reach their time servers: check `ntp`, the gateway, the name servers and UDP port 123
     platform/config/worker-01
       wait for worker-01 to answer with its new identity: not so after 2:59
-      cannot reach the Talos API of machine 192.168.1.214: cannot connect to 192.168.1.214:50000: Connection refused; the clock is not in sync on cp-01, and Talos starts nothing before it is; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet
+      machine 192.168.1.214: cannot reach its Talos API: cannot connect to 192.168.1.214:50000: Connection refused; the clock is not in sync on cp-01, and Talos starts nothing before it is; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet
       hint: the machines cannot reach their time servers: check `ntp`, the gateway, the name servers and UDP port 123
     ");
     assert_eq!(bench.etcds(), 0);

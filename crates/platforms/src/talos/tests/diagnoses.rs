@@ -95,7 +95,7 @@ async fn maintenance_mode_for_ever_is_told_with_the_worker_that_waits_for_it() {
       hint: the config was taken, but not written: look at the console of the machine for its system disk (too small, failing, or without a STATE partition)
     platform/config/worker-01
       wait for worker-01 to answer with its new identity: not so after 2:59
-      cannot reach the Talos API of machine 192.168.1.214: cannot connect to 192.168.1.214:50000: Connection refused; still in maintenance mode: cp-01; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet
+      machine 192.168.1.214: cannot reach its Talos API: cannot connect to 192.168.1.214:50000: Connection refused; still in maintenance mode: cp-01; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet
       hint: the config was taken, but not written: look at the console of the machine for its system disk (too small, failing, or without a STATE partition)
     ");
     // With another disk the same command goes on.
@@ -115,7 +115,7 @@ async fn a_worker_that_waits_for_a_certificate_is_not_taken_for_dead() {
     assert!(plane.contains("nothing answers at the address of cp-01"), "{plane}");
     insta::assert_snapshot!(worker, @"
       wait for worker-01 to answer with its new identity: not so after 2:59
-      cannot reach the Talos API of machine 192.168.1.214: cannot connect to 192.168.1.214:50000: Connection refused; nothing answers at the address of cp-01; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet
+      machine 192.168.1.214: cannot reach its Talos API: cannot connect to 192.168.1.214:50000: Connection refused; nothing answers at the address of cp-01; worker-01 cannot answer yet: a worker's certificate comes from a control plane, and none can give one yet
       hint: look at the console of the machine: it does not boot, it has another address (a DHCP server, or cloud-init that was not read), it is in another network (bridge, VLAN), or it has its config and waits for the right time before it listens (`ntp`)
     ");
     bench.host.cause(TalosTrouble::Revived(421));
