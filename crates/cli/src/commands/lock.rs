@@ -220,7 +220,9 @@ fn finish(
         found.manifests.iter().map(|(k, pin)| Line::manifest(k, pin, lock.manifests.get(k)));
     let lines: Vec<Line> = images.chain(manifests).collect();
     if json {
-        lines.iter().for_each(|line| output::data(&answer::line("pin", &line.told)));
+        for line in &lines {
+            output::data(&answer::line("pin", &line.told));
+        }
     }
     if args.check {
         return check(&lines, json, &castle.command);
