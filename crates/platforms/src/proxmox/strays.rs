@@ -60,7 +60,8 @@ impl Step for Strays {
             return Ok(Observed::right("none"));
         }
         let told = format!("{}: ours, and no longer in the castle file", strays.words());
-        cx.notice(format!("{told}; `castle down` removes it, or put it back into the castle file"));
+        let note = format!("{told}; `castle down` removes it, or put it back into the castle file");
+        cx.left_so("castle", told.clone(), note);
         Ok(Observed::right(told))
     }
 
