@@ -120,7 +120,7 @@ async fn every_line_for_programs_is_as_the_schema_says() {
 fn judged(told: &str) {
     assert_eq!(
         told.trim_end(),
-        "audit check error escrow event fault-kind finding graph inventory past-run plan poke poke-kind rebirth scenario secret secrets status verdict verified wipe"
+        "audit check error escrow event fault-kind finding graph inventory past-run pin plan poke poke-kind rebirth scenario secret secrets status verdict verified wipe"
     );
 }
 
