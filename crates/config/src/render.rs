@@ -11,6 +11,8 @@ use crate::secrets::hide;
 
 /// The most bytes of one line that are shown around a place; the terminal cuts the rest anyway.
 const LINE_MAX: usize = 240;
+/// The columns before the words of a reason or a cure: the number of a line, and its label.
+const BEFORE_NOTE: usize = 14;
 /// The most bytes between two places that are shown in one picture.
 const PICTURE_MAX: usize = 16 * 1024;
 
@@ -22,11 +24,12 @@ pub fn render(findings: &[Finding], sources: &Sources, colour: bool, width: usiz
     let text = if text.len() == sources.text.len() { hide(&text, findings) } else { String::new() };
     // The renderer shows ASCII control characters as signs, but not these, which some terminals obey.
     let text = text.replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "\u{bf}");
+    let width = width.max(40);
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let renderer = renderer.term_width(width.max(40));
+    let renderer = renderer.term_width(width);
     let mut shown = String::new();
     for finding in findings {
-        shown.push_str(&renderer.render(&[group(finding, &text)]));
+        shown.push_str(&renderer.render(&[group(finding, &text, width)]));
         shown.push_str("\n\n");
     }
     shown.push_str(&count(findings, &sources.file));
@@ -52,7 +55,7 @@ fn count(findings: &[Finding], file: &str) -> String {
     }
 }
 
-fn group<'a>(finding: &'a Finding, text: &'a str) -> Group<'a> {
+fn group<'a>(finding: &'a Finding, text: &'a str, width: usize) -> Group<'a> {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -63,14 +66,30 @@ fn group<'a>(finding: &'a Finding, text: &'a str) -> Group<'a> {
         Some(place) => group.element(origin(finding, &place)),
         None => group.element(Origin::path(finding.file.as_str())),
     };
+    // The same labels as wherever castle tells of something that is wrong.
     for note in &finding.notes {
-        group = group.element(Level::NOTE.message(note.as_str()));
+        group = group.element(Level::NOTE.with_name("why").message(folded(note, width)));
     }
     if let Some(help) = &finding.help {
-        // The same label as wherever castle tells of something that is wrong.
-        group = group.element(Level::HELP.with_name("hint").message(help.as_str()));
+        group = group.element(Level::HELP.with_name("hint").message(folded(help, width)));
     }
     group
+}
+
+/// A sentence in lines that a terminal of this width does not break: the renderer puts them under each other.
+fn folded(sentence: &str, width: usize) -> String {
+    let room = width.saturating_sub(BEFORE_NOTE).max(20);
+    let mut lines: Vec<String> = Vec::new();
+    for word in sentence.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
 }
 
 /// Adds the lines around the place, with carets.

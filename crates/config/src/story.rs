@@ -96,6 +96,8 @@ pub struct Run {
 pub struct Meanwhile {
     /// Rules that change the world at once.
     pub pokes: Vec<Placed>,
+    /// Rules whose changes are made good again, after those.
+    pub mends: Vec<Placed>,
     /// How much time goes by.
     pub later: Option<Duration>,
     /// Whether the state folder is lost.
@@ -241,6 +243,7 @@ fn act(block: &Contents, findings: &mut Findings) -> Option<Act> {
         }),
         "meanwhile" => Act::Meanwhile(Meanwhile {
             pokes: rules(block, "poke"),
+            mends: rules(block, "mend"),
             later: block.plain("later"),
             forget: block.plain("forget").unwrap_or(false),
             changes: changes(block),

@@ -112,6 +112,15 @@ pub enum EventKind {
         /// What is missing now.
         reason: String,
     },
+    /// So much of something whose length is known is done.
+    StepProgress {
+        /// Which step.
+        step: StepId,
+        /// Bytes that are done.
+        done: u64,
+        /// Bytes of the whole, more than zero.
+        total: u64,
+    },
     /// A transient failure; the same thing is tried again.
     StepRetrying {
         /// Which step.

@@ -42,6 +42,21 @@ impl Class {
     }
 }
 
+impl Class {
+    /// What it means to whoever reads of it.
+    #[must_use]
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Transient => "it may pass by itself",
+            Self::Conflict => "something is in the way",
+            Self::Denied => "not allowed",
+            Self::Invalid => "not accepted",
+            Self::Gone => "something is missing",
+            Self::Bug => "a defect of castle",
+        }
+    }
+}
+
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
@@ -113,6 +128,14 @@ impl Failure {
     pub fn bug(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(Class::Bug, what, why)
             .hint("this is a defect of castle: please report it with the journal of this run")
+    }
+
+    /// Something is there that is not ours, so nothing may be done to it.
+    #[must_use]
+    pub fn foreign(what: impl Into<String>, owner: &str) -> Self {
+        Self::new(Class::Conflict, what, format!("what is there is not ours: {owner}")).hint(
+            "castle never touches what it cannot prove to be its own: move it away, or choose another id or name in the castle file",
+        )
     }
 
     /// Adds everything that is wrong.

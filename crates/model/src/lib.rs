@@ -16,6 +16,7 @@ pub mod name;
 pub mod plan;
 pub mod planted;
 pub mod secret;
+pub mod shell;
 pub mod spec;
 pub mod step;
 pub mod suggest;

@@ -1,10 +1,11 @@
 //! What a run will do: immutable, ordered, hashed. The `plan` room makes it; nothing changes it afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
 use crate::name::{CastleName, StepId};
 use crate::step::{StepDecl, Wording};
 
@@ -99,13 +100,56 @@ pub struct PlannedStep {
     pub reason: String,
     /// Whether the world could not be looked at yet, so that the verb is what is expected, not what was seen.
     pub unknown: bool,
+    /// The step after which it is looked at, where it can not be looked at yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<StepId>,
+    /// The step that disturbs what it did before: it is looked at once more when that one is over, however it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<StepId>,
+    /// Why it can not be done as things are: the look itself was refused, and no later one helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Box<Failure>>,
 }
 
 impl PlannedStep {
+    /// A step of a plan of which nothing more is known.
+    #[must_use]
+    pub fn new(decl: StepDecl, verb: Verb, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { decl, verb, reason, unknown: false, after: None, until: None, refused: None }
+    }
+
+    /// The same, where the world could not be looked at yet.
+    #[must_use]
+    pub fn expected(self) -> Self {
+        Self { unknown: true, ..self }
+    }
+
+    /// The step as its turn comes: what it is held back by counts among what it needs.
+    #[must_use]
+    pub fn in_turn(&self) -> StepDecl {
+        self.decl.clone().needs(self.until.clone())
+    }
+
     /// What will be done, as a person calls it.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        self.verb.word_for(self.decl.wording)
+        match self.refused {
+            Some(_) => "refused",
+            None => self.verb.word_for(self.decl.wording),
+        }
+    }
+
+    /// What is lost for good by it, in words.
+    #[must_use]
+    pub fn destroys(&self) -> Option<&'static str> {
+        match (self.verb, self.decl.wording) {
+            (Verb::Replace, Some(Wording::Set)) => Some("removes what it no longer has"),
+            (Verb::Replace, _) => Some("destroys what is on it"),
+            (Verb::Remove, Some(Wording::Reset)) => Some("wipes what this castle put on it"),
+            (Verb::Remove, _) => Some("destroys it"),
+            _ => None,
+        }
     }
 }
 
@@ -169,6 +213,30 @@ impl Plan {
     /// The steps that destroy something.
     pub fn destructive(&self) -> impl Iterator<Item = &PlannedStep> {
         self.steps.iter().filter(|s| s.verb.is_destructive())
+    }
+
+    /// The steps that can not be done as things are.
+    pub fn refused(&self) -> impl Iterator<Item = &PlannedStep> {
+        self.steps.iter().filter(|s| s.refused.is_some())
+    }
+
+    /// Whether it may not be carried out at all: it would destroy something, and is known not to come to its end.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.refused().next().is_some() && self.destructive().next().is_some()
+    }
+
+    /// How many steps stand behind those that are refused, and are not done either.
+    #[must_use]
+    pub fn behind_refused(&self) -> usize {
+        let mut stuck: BTreeSet<&StepId> = self.refused().map(|step| &step.decl.id).collect();
+        let refused = stuck.len();
+        for step in &self.steps {
+            if step.decl.needs.iter().any(|need| stuck.contains(need)) {
+                stuck.insert(&step.decl.id);
+            }
+        }
+        stuck.len() - refused
     }
 
     /// One step by its name.

@@ -60,6 +60,10 @@ pub struct StepDecl {
     pub layer: LayerName,
     /// What it does, for a person: "VM cp-01 (421) on pve".
     pub title: String,
+    /// What its gate proves, and with it every arrow that leaves it, as a clause: "the VM is running". Empty only where
+    /// the record of an old run is read.
+    #[serde(default)]
+    pub proves: String,
     /// What must be proven before it starts.
     pub needs: Vec<StepId>,
     /// The scarce thing it uses, if any.
@@ -75,6 +79,10 @@ pub struct StepDecl {
     /// Steps on whose work it lives: where all of them are done anew, what it did is gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lives_on: Vec<StepId>,
+    /// Steps that disturb what it did for a while, where they change something: a machine that is switched on again has
+    /// its pods later. Then it is looked at after them, however they end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed_by: Vec<StepId>,
     /// How a person calls what is done with it, if not by the plan's verb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wording: Option<Wording>,
@@ -84,17 +92,24 @@ pub struct StepDecl {
 }
 
 impl StepDecl {
-    /// A step with no needs, no lane and nothing to undo; change the rest by the builder methods.
+    /// A step with no needs, no lane and nothing to undo; change the rest by the builder methods. What it proves is said
+    /// beside its gate; the deadline is a key of [`crate::deadline::TABLE`] and only about time.
     ///
     /// # Panics
     /// If the id does not begin with a layer's name: ids are made by our own code only.
     #[must_use]
-    pub fn new(id: StepId, title: impl Into<String>, deadline: &str) -> Self {
+    pub fn new(
+        id: StepId,
+        title: impl Into<String>,
+        deadline: &str,
+        proves: impl Into<String>,
+    ) -> Self {
         let layer = id.layer().parse().expect("a step id begins with the name of its layer");
         Self {
             id,
             layer,
             title: title.into(),
+            proves: proves.into(),
             needs: Vec::new(),
             lane: None,
             deadline: deadline.to_owned(),
@@ -102,6 +117,7 @@ impl StepDecl {
             undo: UndoKind::Nothing { why: "it makes nothing".to_owned() },
             always: false,
             lives_on: Vec::new(),
+            disturbed_by: Vec::new(),
             wording: None,
             notes: Vec::new(),
         }
@@ -118,6 +134,13 @@ impl StepDecl {
     #[must_use]
     pub fn lives_on(mut self, steps: impl IntoIterator<Item = StepId>) -> Self {
         self.lives_on.extend(steps);
+        self
+    }
+
+    /// Says that what it did is to be looked at again after these, where they change something.
+    #[must_use]
+    pub fn disturbed_by(mut self, steps: impl IntoIterator<Item = StepId>) -> Self {
+        self.disturbed_by.extend(steps);
         self
     }
 

@@ -10,6 +10,11 @@ use crate::failure::Failure;
 pub enum Observed {
     /// It is not there.
     Absent,
+    /// It is there and ours, nothing was made of it, and it is made anew in its place: nothing is lost by that.
+    Unused {
+        /// Why nothing needs it.
+        why: String,
+    },
     /// It is there, proven ours, and as wanted.
     Right {
         /// What was seen.

@@ -91,7 +91,9 @@ fn of(step: &PlannedStep, seen: Seen<'_>) -> Option<Drift> {
             Observed::Foreign { owner } => {
                 return drift("others", owner, &format!("{STOPS}, after {need}"));
             }
-            Observed::Right { .. } | Observed::Unknown { .. } => return None,
+            Observed::Right { .. } | Observed::Unused { .. } | Observed::Unknown { .. } => {
+                return None;
+            }
         };
         return drift(
             owner_of(step),
@@ -147,10 +149,14 @@ mod tests {
     fn drifts(looks: Vec<(&str, Look)>, known: &[&str]) -> Vec<String> {
         let id = |name: &str| StepId::new("l", name);
         let decl = |name: &str| match name {
-            "nodes" => StepDecl::new(id(name), name, "vm").only("it only proves"),
-            "watched" => StepDecl::new(id(name), name, "vm").observed("Flux makes it"),
-            "set" => StepDecl::new(id(name), name, "vm").set().contained("the machines"),
-            _ => StepDecl::new(id(name), name, "vm").undo(),
+            "nodes" => StepDecl::new(id(name), name, "vm", "it is done").only("it only proves"),
+            "watched" => {
+                StepDecl::new(id(name), name, "vm", "it is done").observed("Flux makes it")
+            }
+            "set" => {
+                StepDecl::new(id(name), name, "vm", "it is done").set().contained("the machines")
+            }
+            _ => StepDecl::new(id(name), name, "vm", "it is done").undo(),
         };
         let steps: Vec<StepDecl> = looks.iter().map(|(name, _)| decl(name)).collect();
         let survey = looks.into_iter().map(|(name, look)| (id(name), look)).collect();
@@ -207,11 +213,17 @@ mod tests {
     }
 
     #[test]
+    fn what_nothing_was_made_of_has_not_drifted() {
+        let unused = Look::Seen(Observed::Unused { why: "no machine was made".into() });
+        assert_eq!(drifts(vec![("secrets", unused)], &["secrets"]), [""; 0]);
+    }
+
+    #[test]
     fn what_stands_behind_a_change_is_named_with_what_comes_first() {
         let id = |name: &str| StepId::new("l", name);
         let decl = |name: &str| match name {
-            "flux" => StepDecl::new(id(name), name, "vm").observed("Flux makes it"),
-            _ => StepDecl::new(id(name), name, "vm").undo(),
+            "flux" => StepDecl::new(id(name), name, "vm", "it is done").observed("Flux makes it"),
+            _ => StepDecl::new(id(name), name, "vm", "it is done").undo(),
         };
         let after = || Look::After(id("vm"));
         let silent = || Look::Failed(Failure::new(Class::Transient, "look at it", "no answer"));

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn step(name: &str, needs: &[&str]) -> StepDecl {
-        StepDecl::new(StepId::new("l", name), name, "vm")
+        StepDecl::new(StepId::new("l", name), name, "vm", "it is done")
             .needs(needs.iter().map(|n| StepId::new("l", n)))
     }
 

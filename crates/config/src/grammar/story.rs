@@ -121,7 +121,13 @@ const MEANWHILE: Block = Block {
             "poke",
             Kind::TextList,
             "[\"proxmox 431: edited memory 4096\"]",
-            "What is done to the datacenter, as `castle rehearse poke` takes it.",
+            "What is done to the datacenter, as `castle rehearse poke` takes it. Each must change something.",
+        ),
+        may(
+            "mend",
+            Kind::TextList,
+            "[\"proxmox: node down\"]",
+            "What was done is made good again, as `castle rehearse poke --mend` takes it.",
         ),
         may("later", Kind::Duration, "\"5m\"", "How much time goes by."),
         optional(

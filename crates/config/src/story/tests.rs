@@ -110,7 +110,7 @@ extra = 1
     5 |   run "op" {}
       |       ^^^^ not known to this version
       |
-      = note: this version knows `up`, `down`, `plan`, `status`, `audit` and `wipe`
+      = why: this version knows `up`, `down`, `plan`, `status`, `audit` and `wipe`
       = hint: did you mean run "up"?
 
     error[C0102]: there is no key `exti` here
@@ -127,7 +127,7 @@ extra = 1
     8 |     fails = ["platform/vm-cp-02: conflit", "vm: gone"]
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not such a failure
       |
-      = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
+      = why: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
       = hint: did you mean "platform/vm-cp-02: conflict"?
 
     error[C1104]: a failure is expected as LAYER/STEP: CLASS
@@ -136,7 +136,7 @@ extra = 1
     8 |     fails = ["platform/vm-cp-02: conflit", "vm: gone"]
       |                                            ^^^^^^^^^^ not such a failure
       |
-      = note: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
+      = why: the class is `transient`, `conflict`, `denied`, `invalid`, `gone` or `bug`
       = hint: write it like "platform/vm/cp-02: conflict"
 
     error[C0201]: `says` takes a list of texts
@@ -145,7 +145,7 @@ extra = 1
     9 |     says  = "cp-02"
       |             ^^^^^^^ of another type
       |
-      = note: this is text
+      = why: this is text
       = hint: put brackets around it: ["cp-02"]
 
     error[C1102]: nothing is expected of the world here

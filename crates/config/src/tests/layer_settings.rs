@@ -161,7 +161,7 @@ fn the_token_comes_through_the_engine_where_it_can() {
     47 |     count      = 1
        |                  ^ one
        |
-       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = why: etcd then has no second copy: when the disk is lost, the cluster is lost
        = hint: set count = 3 for a castle that others rely on
 
     error[C0806]: the token can not come through External Secrets here
@@ -170,7 +170,7 @@ fn the_token_comes_through_the_engine_where_it_can() {
     67 |     credentials = "engine"
        |                   ^^^^^^^^ the cluster can not read it
        |
-       = note: External Secrets reads from Infisical, which is not a source of this castle
+       = why: External Secrets reads from Infisical, which is not a source of this castle
        = hint: set credentials = "direct": castle then places the token itself
 
     castle.hcl: 1 error, 1 warning
@@ -239,7 +239,7 @@ fn a_layer_of_ones_own_comes_from_a_folder_or_from_an_address() {
     66 |  chart = "oci://example.com/metrics"
        |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^ can not be applied
        |
-       = note: until then: helm template NAME CHART > metrics/chart.yaml
+       = why: until then: helm template NAME CHART > metrics/chart.yaml
        = hint: name the manifests: manifests = "./metrics"
 
     castle.hcl: 1 error
@@ -280,7 +280,7 @@ fn patches_of_objects() {
     71 |   name: other
        |   ^^^^^^^^^^^ in this patch
        |
-       = note: objects are found by kind and name, so it would be another one
+       = why: objects are found by kind and name, so it would be another one
        = hint: take `name` out of the patch; `kind` and `name` of the block say what it changes
 
     castle.hcl: 1 error

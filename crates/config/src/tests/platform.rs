@@ -108,7 +108,7 @@ fn a_key_of_the_other_platform_is_named() {
     49 |     uuids      = []
        |     ^^^^^ not in this castle
        |
-       = note: castle makes the VMs itself, so it knows all that there is to know about them
+       = why: castle makes the VMs itself, so it knows all that there is to know about them
        = hint: take `uuids` out
 
     castle.hcl: 1 error
@@ -144,7 +144,7 @@ fn the_token_has_two_forms() {
     25 |     token_secret  = secret("PROXMOX_TOKEN_SECRET")
        |                     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a part of the token
        |
-       = note: `token` is the whole of it, USER@REALM!ID=SECRET, and the file does not say which one counts
+       = why: `token` is the whole of it, USER@REALM!ID=SECRET, and the file does not say which one counts
        = hint: keep `token`, or `token_id` and `token_secret`
 
     castle.hcl: 1 error
@@ -261,7 +261,7 @@ fn a_finding_in_a_patch_names_its_line() {
     34 |     count    = 1
        |                ^ one
        |
-       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = why: etcd then has no second copy: when the disk is lost, the cluster is lost
        = hint: set count = 3 for a castle that others rely on
 
     error[C0905]: `machine.install.extensions` does nothing
@@ -270,7 +270,7 @@ fn a_finding_in_a_patch_names_its_line() {
     63 |     extensions:
        |     ^^^^^^^^^^^ in this patch
        |
-       = note: Talos has not looked at it since 1.10: extensions are part of the image
+       = why: Talos has not looked at it since 1.10: extensions are part of the image
        = hint: name them in `extensions` of the block `platform`
 
     castle.hcl: 1 error, 1 warning
@@ -284,7 +284,7 @@ fn a_finding_in_a_patch_names_its_line() {
     34 |     count    = 1
        |                ^ one
        |
-       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = why: etcd then has no second copy: when the disk is lost, the cluster is lost
        = hint: set count = 3 for a castle that others rely on
 
     error[C0902]: this patch is not YAML
@@ -293,7 +293,7 @@ fn a_finding_in_a_patch_names_its_line() {
     59 |       file = "patches/sysctls.yaml"
        |              ^^^^^^^^^^^^^^^^^^^^^^ in this patch
        |
-       = note: it stands in patches/sysctls.yaml:3
+       = why: it stands in patches/sysctls.yaml:3
        = hint: mend the line; `castle check` reads it again
 
     castle.hcl: 1 error, 1 warning
@@ -309,7 +309,7 @@ fn a_finding_in_a_patch_names_its_line() {
     34 |     count    = 1
        |                ^ one
        |
-       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = why: etcd then has no second copy: when the disk is lost, the cluster is lost
        = hint: set count = 3 for a castle that others rely on
 
     error[C0903]: there is no `a` in the main document
@@ -318,8 +318,8 @@ fn a_finding_in_a_patch_names_its_line() {
     59 |       file = "patches/sysctls.yaml"
        |              ^^^^^^^^^^^^^^^^^^^^^^ in this patch
        |
-       = note: a document without `kind` is the main one: it holds `version`, `debug`, `persist`, `machine` or `cluster`
-       = note: it stands in patches/sysctls.yaml:1
+       = why: a document without `kind` is the main one: it holds `version`, `debug`, `persist`, `machine` or `cluster`
+       = why: it stands in patches/sysctls.yaml:1
        = hint: name the document by `apiVersion` and `kind`, or put it below `machine` or `cluster`
 
     error[C0903]: this patch is a list of operations (JSON 6902)
@@ -328,8 +328,8 @@ fn a_finding_in_a_patch_names_its_line() {
     59 |       file = "patches/sysctls.yaml"
        |              ^^^^^^^^^^^^^^^^^^^^^^ in this patch
        |
-       = note: Talos refuses such patches for configs of several documents, which all are since 1.12
-       = note: it stands in patches/sysctls.yaml:3
+       = why: Talos refuses such patches for configs of several documents, which all are since 1.12
+       = why: it stands in patches/sysctls.yaml:3
        = hint: write the part of the config as it should be: machine: { sysctls: { … } }
 
     castle.hcl: 2 errors, 1 warning
@@ -347,8 +347,8 @@ fn what_the_lock_pins_is_part_of_the_spec() {
     insta::assert_snapshot!(shown(&damaged), @r#"
     error[C1001]: castle.lock can not be used
     --> castle.hcl
-     = note: line 1: EOF while parsing a string
-     = note: it pins what the castle is made from, so nothing is guessed over it
+     = why: line 1: EOF while parsing a string
+     = why: it pins what the castle is made from, so nothing is guessed over it
      = hint: take it from version control again; or remove it, and `castle lock` makes a new one
 
     castle.hcl: 1 error

@@ -102,7 +102,7 @@ fn what_is_wrong_about_sources_is_named() {
     14 |   secrets "env" {
        |   ^^^^^^^^^^^^^ castle can not write to this source
        |
-       = note: without the bundle of Talos secrets nobody can manage the machines again
+       = why: without the bundle of Talos secrets nobody can manage the machines again
        = hint: add escrow { file = "amber.escrow.enc.yaml" }: castle encrypts it with age
 
     warning[C0502]: one control plane: the cluster is away while that machine is
@@ -111,7 +111,7 @@ fn what_is_wrong_about_sources_is_named() {
     44 |     count      = 1
        |                  ^ one
        |
-       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = why: etcd then has no second copy: when the disk is lost, the cluster is lost
        = hint: set count = 3 for a castle that others rely on
 
     castle.hcl: 1 error, 1 warning

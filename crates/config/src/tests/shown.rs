@@ -47,7 +47,7 @@ fn unknown_platform() {
     22 |   platform "vsphere" {
        |            ^^^^^^^^^ not known to this version
        |
-       = note: this version knows `proxmox` and `machines`
+       = why: this version knows `proxmox` and `machines`
        = hint: write platform "proxmox"
 
     castle.hcl: 1 error
@@ -72,7 +72,7 @@ fn a_deadline_is_called_by_its_name() {
     81 |     vm = "5 minutes"
        |          ^^^^^^^^^^^ not such a value
        |
-       = note: `5 minutes` is not a length of time (write it as 90s, 5m or 1h30m)
+       = why: `5 minutes` is not a length of time (write it as 90s, 5m or 1h30m)
        = hint: write it like vm = "5m"
 
     castle.hcl: 1 error
@@ -88,7 +88,7 @@ fn no_worker() {
     55 |     count      = 0
        |                  ^ none
        |
-       = note: control planes take no workloads: without a worker no layer could ever start
+       = why: control planes take no workloads: without a worker no layer could ever start
        = hint: set count = 1 or more
 
     castle.hcl: 1 error
@@ -112,7 +112,7 @@ fn a_file_that_can_not_be_used() {
     26 |     node          = file("node.txt")
        |                          ^^^^^^^^^^ read here
        |
-       = note: it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB
+       = why: it is not there, is not a regular file, leads out of the project folder or is larger than 1 MiB
        = hint: check the path: it is relative to the folder of the castle file
 
     castle.hcl: 1 error
@@ -129,7 +129,7 @@ fn a_block_left_open() {
     34 |   network {
        |   ^^^^^^^^^ opened here
        |
-       = note: the file ends before it is closed
+       = why: the file ends before it is closed
        = hint: close it where it ends; if it looks closed, a bracket further down is missing
 
     castle.hcl: 1 error
@@ -162,9 +162,10 @@ fn a_password_in_the_vars() {
     75 |       db_password = "*******"
        |                     ^^^^^^^^^ not shown
        |
-       = note: a castle file is kept in Git, where a secret stays for good
-       = note: `vars` become a ConfigMap, which many may read
-       = hint: put it into the secret source and bring it into the cluster by an ExternalSecret; if it is no secret, give it another name
+       = why: a castle file is kept in Git, where a secret stays for good
+       = why: `vars` become a ConfigMap, which many may read
+       = hint: put it into the secret source and bring it into the cluster by an ExternalSecret; if it is no secret, give
+               it another name
 
     castle.hcl: 1 error
     "#);
@@ -179,15 +180,15 @@ fn even_control_planes() {
     45 |     count      = 4
        |                  ^ an even number
        |
-       = note: etcd goes on while floor(n/2)+1 of n members live, so an even member adds risk and no safety
-       = note: control planes  must live  may fail
-       = note:              1          1         0
-       = note:              2          2         0
-       = note:              3          2         1
-       = note:              4          3         1
-       = note:              5          3         2
-       = note:              6          4         2
-       = note:              7          4         3
+       = why: etcd goes on while floor(n/2)+1 of n members live, so an even member adds risk and no safety
+       = why: control planes  must live  may fail
+       = why:              1          1         0
+       = why:              2          2         0
+       = why:              3          2         1
+       = why:              4          3         1
+       = why:              5          3         2
+       = why:              6          4         2
+       = why:              7          4         3
        = hint: set count = 3 or 5
     "#);
 }
@@ -201,7 +202,7 @@ fn one_control_plane() {
     45 |     count      = 1
        |                  ^ one
        |
-       = note: etcd then has no second copy: when the disk is lost, the cluster is lost
+       = why: etcd then has no second copy: when the disk is lost, the cluster is lost
        = hint: set count = 3 for a castle that others rely on
 
     castle.hcl: 1 warning
@@ -239,7 +240,7 @@ fn pool_over_a_machine() {
     56 |     first_ip   = "192.168.1.214"
        |                  --------------- worker-02 is given here
        |
-       = note: MetalLB would give this address to a service, and two machines would answer for it
+       = why: MetalLB would give this address to a service, and two machines would answer for it
        = hint: choose a pool of addresses that nobody else has
 
     castle.hcl: 1 error
@@ -258,7 +259,7 @@ fn vip_is_a_machine() {
     46 |     first_ip   = "192.168.1.211"
        |                  ^^^^^^^^^^^^^^^ counted from here
        |
-       = note: the control planes pass the VIP among themselves; a machine needs an address of its own
+       = why: the control planes pass the VIP among themselves; a machine needs an address of its own
        = hint: choose a free address for the VIP, or begin the machines elsewhere
 
     castle.hcl: 1 error
@@ -276,7 +277,7 @@ fn versions_that_do_not_fit() {
     8 |   kubernetes = "1.37.0"
       |                ^^^^^^^^ the version of Kubernetes
       |
-      = note: Talos 1.13 runs Kubernetes 1.31 to 1.36
+      = why: Talos 1.13 runs Kubernetes 1.31 to 1.36
       = hint: set kubernetes = "1.36.3", or talos = "1.14.1"
 
     castle.hcl: 1 error
@@ -293,7 +294,7 @@ fn a_plain_secret() {
     73 |     token = "***************" * ***
        |             ^^^^^^^^^^^^^^^^^ not shown
        |
-       = note: a castle file is kept in Git, where a secret stays for good
+       = why: a castle file is kept in Git, where a secret stays for good
        = hint: put it into the secret source and write token = secret("GITHUB_TOKEN")
 
     castle.hcl: 1 error
@@ -310,8 +311,8 @@ fn a_secret_in_a_sentence() {
     75 |       domain       = "x-${secret("DOMAIN")}"
        |                           ^^^^^^^^^^^^^^^^ not the whole value of an attribute of type secret
        |
-       = note: a secret stays a reference until the moment of use, so nothing can be computed with it
-       = note: it would also appear in plans, journals and logs as the plain value of this setting
+       = why: a secret stays a reference until the moment of use, so nothing can be computed with it
+       = why: it would also appear in plans, journals and logs as the plain value of this setting
        = hint: give the whole value as secret("KEY") to an attribute of type secret, or a plain value here
 
     castle.hcl: 1 error
@@ -327,7 +328,7 @@ fn a_file_outside() {
     26 |     node          = file("../node")
        |                          ^^^^^^^^^ `..` leads out of the folder
        |
-       = note: a castle is described by its folder alone, so that it is the same on every machine
+       = why: a castle is described by its folder alone, so that it is the same on every machine
        = hint: copy the file into the folder of the castle file and name it by a relative path
 
     castle.hcl: 1 error
@@ -347,7 +348,7 @@ fn a_missing_quote_and_a_missing_unit() {
     27 |     storage       = "local-lvm
        |                     ^^^^^^^^^^ opened here
        |
-       = note: a quoted text ends on its line; only a heredoc (<<EOT) has several
+       = why: a quoted text ends on its line; only a heredoc (<<EOT) has several
        = hint: close the quote
 
     error[C0005]: this is not HCL
@@ -356,7 +357,7 @@ fn a_missing_quote_and_a_missing_unit() {
     49 |     memory     = 8GiB
        |                   ^^^ here
        |
-       = note: the parser says: expected newline or eof
+       = why: the parser says: expected newline or eof
        = hint: put quotes around the value, such as "8GiB"
 
     castle.hcl: 2 errors
@@ -386,7 +387,7 @@ fn a_circle_of_layers() {
     88 |   layer "c" {
        |         --- in the circle
        |
-       = note: read `a -> b` as: a comes after b
+       = why: read `a -> b` as: a comes after b
        = hint: take one name out of one `after`
 
     castle.hcl: 1 error
@@ -410,7 +411,7 @@ fn an_empty_file() {
     insta::assert_snapshot!(shown(&sources("")), @r#"
     error[C0006]: there is no castle in the file
     --> castle.hcl
-     = note: a castle file holds one block `castle`
+     = why: a castle file holds one block `castle`
      = hint: begin with castle "blue" { … }; examples/blue/castle.hcl is a whole one
 
     castle.hcl: 1 error
@@ -429,7 +430,7 @@ fn a_very_long_line_is_not_shown() {
     insta::assert_snapshot!(shown(&sources(&text)), @r#"
     error[C0005]: this is not HCL
     --> castle.hcl:1:5030
-     = note: the parser says: expected newline or eof
+     = why: the parser says: expected newline or eof
      = hint: check quotes, brackets and commas here and on the line before
 
     castle.hcl: 1 error
@@ -450,4 +451,17 @@ fn a_narrow_terminal_and_colour_are_fine() {
     }
     assert!(render(&findings, &sources, true, 100).contains('\u{1b}'));
     assert!(!codes(&sources).is_empty());
+}
+
+/// A terminal would break a long sentence in the middle of a word.
+#[test]
+fn reasons_and_cures_are_broken_between_words() {
+    let sources = changed(&[("domain       = \"tazlab.net\"", "db_password = \"hunter2\"")]);
+    let findings = read(&sources).findings;
+    for width in [60, 80] {
+        let shown = render(&findings, &sources, false, width);
+        let (_, told) = shown.split_once("= why:").unwrap();
+        let widest = told.lines().skip(1).map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= width), "{width}:\n{shown}");
+    }
 }
