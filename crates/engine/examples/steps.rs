@@ -40,7 +40,8 @@ fn graph(steps: usize, there: bool) -> Graph {
     for n in 0..steps {
         let needs: BTreeSet<usize> =
             [n / 2, n / 3, n.saturating_sub(40)].into_iter().filter(|need| *need < n).collect();
-        let decl = StepDecl::new(id(n), "step", "vm").needs(needs.into_iter().map(id));
+        let decl =
+            StepDecl::new(id(n), "step", "vm", "it is done").needs(needs.into_iter().map(id));
         graph.add(decl, Empty { there });
     }
     graph

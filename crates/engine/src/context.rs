@@ -80,6 +80,8 @@ pub(crate) enum Message {
     Gone { incarnation: Incarnation },
     /// What is missing now.
     Waiting { step: StepId, reason: String },
+    /// So many bytes of a whole are done.
+    Fetched { step: StepId, done: u64, total: u64 },
     /// Something a person should know.
     Notice { step: StepId, text: String },
     /// Flux owns from here on what the cluster hosts.
@@ -228,6 +230,13 @@ impl Context {
     /// Tells what is missing now; only for steps that wait in a way of their own.
     pub fn waiting(&self, reason: &str) {
         self.send(Message::Waiting { step: self.step.clone(), reason: reason.to_owned() });
+    }
+
+    /// Tells how much of something whose length is known is done, in bytes. A whole of no length tells nothing.
+    pub fn fetched(&self, done: u64, total: u64) {
+        if total > 0 {
+            self.send(Message::Fetched { step: self.step.clone(), done: done.min(total), total });
+        }
     }
 
     /// Tells a person something.

@@ -22,6 +22,7 @@ pub fn decide(step: &StepId, planned: Verb, observed: Observed) -> Decision {
     match observed {
         Observed::Right { evidence } => Decision::Leave(evidence),
         Observed::Absent => Decision::Act(Verb::Create, "not there".to_owned()),
+        Observed::Unused { why } => Decision::Act(Verb::Create, why),
         Observed::Wrong { why, replace: false } => Decision::Act(Verb::Update, why),
         Observed::Wrong { why, replace: true } if planned == Verb::Replace => {
             Decision::Act(Verb::Replace, why)
@@ -31,11 +32,9 @@ pub fn decide(step: &StepId, planned: Verb, observed: Observed) -> Decision {
             format!("it would have to be replaced ({why}), which the plan did not show"),
             "run `castle plan` to see what would be replaced, then `castle up` again",
         ),
-        Observed::Foreign { owner } => refuse(
-            Class::Conflict,
-            format!("what is there is not ours: {owner}"),
-            "castle never touches what it cannot prove to be its own: move it away, or choose another id or name in the castle file",
-        ),
+        Observed::Foreign { owner } => {
+            Decision::Refuse(Failure::foreign(format!("{planned} {step}"), &owner))
+        }
         Observed::Unknown { why } => refuse(
             Class::Transient,
             format!("it can not be looked at: {why}"),

@@ -88,6 +88,24 @@ struct LayerTimes {
     open: usize,
     failed: bool,
     began: Option<Instant>,
+    /// When the last of its steps was done, and whether any of them changed something.
+    rested: Option<Instant>,
+    changed: bool,
+}
+
+impl LayerTimes {
+    /// A step of it begins, beside others of it or alone. What was only looked at ahead, long before the layer's turn, is no
+    /// part of its time.
+    fn begin(&mut self, now: Instant, alone: bool) {
+        let ahead = match (self.began, self.rested) {
+            (Some(began), Some(rested)) => now - rested > rested - began,
+            _ => false,
+        };
+        if alone && !self.changed && ahead {
+            self.began = Some(now);
+        }
+        self.began.get_or_insert(now);
+    }
 }
 
 /// The state of a run under way.
@@ -118,8 +136,14 @@ impl Runner<'_> {
         for step in &self.plan.steps {
             layers.entry(step.decl.layer.clone()).or_default().open += 1;
         }
+        let mut scheduler = Scheduler::new(self.plan.steps.iter().map(|s| &s.decl));
+        for step in &self.plan.steps {
+            if let Some(until) = &step.until {
+                scheduler.hold(&step.decl.id, until);
+            }
+        }
         let turns = Turns {
-            scheduler: Scheduler::new(self.plan.steps.iter().map(|s| &s.decl)),
+            scheduler,
             planned,
             tasks: JoinSet::new(),
             names: BTreeMap::new(),

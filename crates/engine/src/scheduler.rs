@@ -30,6 +30,8 @@ struct Node {
     /// How many needs are not done yet.
     missing: usize,
     dependents: Vec<usize>,
+    /// What waits for its end, however it ends.
+    held: Vec<usize>,
     lane: Option<usize>,
     /// The weight of the longest path that begins here, itself included.
     path: u64,
@@ -79,6 +81,7 @@ impl Scheduler {
                 standing: Standing::Pending,
                 missing: 0,
                 dependents: Vec::new(),
+                held: Vec::new(),
                 lane,
                 path: step.weight,
             });
@@ -102,6 +105,22 @@ impl Scheduler {
             scheduler.ready_if_free(at);
         }
         scheduler
+    }
+
+    /// Holds a step back until another one is over, however that ends: it is done, it fails, or it is blocked.
+    ///
+    /// The other one must not wait for the first.
+    pub fn hold(&mut self, step: &StepId, until: &StepId) {
+        let (Some(&at), Some(&until)) = (self.index.get(step), self.index.get(until)) else {
+            return;
+        };
+        let node = &mut self.nodes[at];
+        if node.standing == Standing::Ready {
+            node.standing = Standing::Pending;
+            self.ready.remove(&(std::cmp::Reverse(node.path), step.clone()));
+        }
+        node.missing += 1;
+        self.nodes[until].held.push(at);
     }
 
     /// Every step that may start now, best first. Each is running from here on.
@@ -134,6 +153,7 @@ impl Scheduler {
             self.nodes[dependent].missing -= 1;
             self.ready_if_free(dependent);
         }
+        self.let_go(at);
     }
 
     /// A running step failed. Returns everything that it blocks, at any distance, in the order of names.
@@ -148,6 +168,9 @@ impl Scheduler {
                 blocked.insert(self.nodes[at].id.clone());
                 todo.extend(&self.nodes[at].dependents);
             }
+        }
+        for id in blocked.iter().chain([step]) {
+            self.let_go(self.index[id]);
         }
         blocked.into_iter().collect()
     }
@@ -187,6 +210,14 @@ impl Scheduler {
             self.lanes[lane].used -= 1;
         }
         Some(at)
+    }
+
+    /// What was held back until this one is over is so no longer.
+    fn let_go(&mut self, at: usize) {
+        for held in std::mem::take(&mut self.nodes[at].held) {
+            self.nodes[held].missing -= 1;
+            self.ready_if_free(held);
+        }
     }
 
     fn ready_if_free(&mut self, at: usize) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use castle_journal::Records;
 use castle_model::deadline::Deadlines;
-use castle_model::{Class, Failure, Observed, StepDecl, StepId, UndoKind};
+use castle_model::{Failure, Observed, StepDecl, StepId, UndoKind};
 use castle_plan::{Look, Survey};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use crate::graph::Graph;
 use crate::outputs::Outputs;
 use crate::scheduler::Scheduler;
 use crate::step::Step;
-use crate::wait::{Pace, or_again, pause_for};
+use crate::wait::{answered, mute, or_again};
 
 /// What a survey needs.
 pub struct Surveyor<'a> {
@@ -66,7 +66,9 @@ fn is_silent(look: &Look) -> bool {
 fn passable(id: &StepId, look: &Look, known: &BTreeSet<StepId>) -> bool {
     match look {
         Look::Seen(Observed::Right { .. }) => true,
-        Look::Seen(Observed::Wrong { .. } | Observed::Absent) => known.contains(id),
+        Look::Seen(Observed::Wrong { .. } | Observed::Absent | Observed::Unused { .. }) => {
+            known.contains(id)
+        }
         _ => false,
     }
 }
@@ -187,35 +189,28 @@ impl Surveyor<'_> {
 
 /// Looks at one step. What everything else hangs on (`patient`) is asked again while it fails transiently.
 async fn look_at(step: Arc<dyn Step>, cx: &Context, leftover: bool, patient: bool) -> Look {
-    let mut pause = Pace::RETRY.first;
-    loop {
-        let look = if leftover {
-            let found = timeout_at(cx.deadline(), step.leftover(cx)).await;
-            found.map(|found| found.map_or_else(|e| Look::Failed(or_again(e)), Look::Leftover))
-        } else {
-            let seen = timeout_at(cx.deadline(), step.observe(cx)).await;
-            seen.map(|seen| seen.map_or_else(|e| Look::Failed(or_again(e)), Look::Seen))
-        };
-        let look = look.unwrap_or_else(|_| Look::Failed(or_again(late(cx.step()))));
-        let Look::Failed(failure) = &look else { return look };
-        let delay = pause.max(failure.asked_to_wait());
-        if !(patient && failure.is_transient() && Instant::now() + delay < cx.deadline()) {
-            return look;
-        }
-        if delay > pause {
-            cx.outputs().waiting(
-                cx.step(),
-                Some(format!("{failure} (asked again in {} s)", delay.as_secs())),
-            );
-        }
-        pause_for(delay).await;
+    let what = format!("look at {}", cx.step());
+    let ask = || async {
         cx.outputs().waiting(cx.step(), None);
-        pause = Pace::RETRY.after(pause);
-    }
-}
-
-fn late(step: &StepId) -> Failure {
-    Failure::new(Class::Transient, format!("look at {step}"), "no answer in time")
+        if leftover {
+            step.leftover(cx).await.map(Look::Leftover)
+        } else {
+            step.observe(cx).await.map(Look::Seen)
+        }
+    };
+    let look = if patient {
+        let again = |failure: &Failure, delay: Duration| {
+            if failure.asked_to_wait() > Duration::ZERO {
+                let why = format!("{failure} (asked again in {} s)", delay.as_secs());
+                cx.outputs().waiting(cx.step(), Some(why));
+            }
+        };
+        answered(&what, cx.deadline(), again, ask).await
+    } else {
+        let look = timeout_at(cx.deadline(), ask()).await;
+        look.unwrap_or_else(|_| Err(mute(&what))).map_err(or_again)
+    };
+    look.unwrap_or_else(Look::Failed)
 }
 
 #[cfg(test)]
@@ -223,10 +218,11 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use async_trait::async_trait;
-    use castle_model::Verb;
+    use castle_model::{Class, Verb};
 
     use super::*;
     use crate::step::Acted;
+    use crate::wait::pause_for;
 
     /// Is told to come back in a minute, the first time it looks.
     struct Limited(AtomicU32);
@@ -253,7 +249,9 @@ mod tests {
     async fn a_look_that_is_asked_to_wait_waits_so_long_and_says_why() {
         let mut graph = Graph::new();
         let id = StepId::new("secrets", "read");
-        let decl = StepDecl::new(id.clone(), "secrets", "read").always().nothing_to_undo("reads");
+        let decl = StepDecl::new(id.clone(), "secrets", "read", "it is done")
+            .always()
+            .nothing_to_undo("reads");
         graph.add(decl, Limited(AtomicU32::new(0)));
         let outputs = Arc::<Outputs>::default();
         let (records, deadlines) = (Records::default(), Deadlines::default());
@@ -299,7 +297,9 @@ mod tests {
         let looks = Arc::new(AtomicU32::new(0));
         let mut graph = Graph::new();
         for (name, needs, seen) in steps {
-            let decl = StepDecl::new(id(name), *name, "vm").needs(needs.iter().map(id)).undo();
+            let decl = StepDecl::new(id(name), *name, "vm", "it is done")
+                .needs(needs.iter().map(id))
+                .undo();
             graph.add(decl, Sees(seen.clone(), looks.clone()));
         }
         let (records, deadlines) = (Records::default(), Deadlines::default());

@@ -25,7 +25,7 @@ impl Pace {
     /// For tasks of a server that has no way to tell us (Proxmox).
     pub const TASK: Self = Self::new(50, 500, 2);
     /// For such tasks that are over in a second or two, and that the next one waits for.
-    pub const BRIEF_TASK: Self = Self::new(25, 500, 50);
+    pub const BRIEF_TASK: Self = Self::new(10, 500, 50);
     /// For conditions of a system that is coming up.
     pub const GATE: Self = Self::new(200, 1000, 2);
     /// For conditions of which a system tells when they change: a safety net, should it fall silent.
@@ -127,6 +127,47 @@ where
     }
 }
 
+/// Asks for something that changes nothing, and again while it fails transiently: as long as there is time, and not before
+/// the other side allows. `again` is told of each such failure, and how long nobody asks now.
+///
+/// # Errors
+/// What the last question met, with what to do next.
+pub async fn answered<T, F, Fut>(
+    what: &str,
+    deadline: Instant,
+    mut again: impl FnMut(&Failure, Duration) + Send,
+    mut ask: F,
+) -> Result<T, Failure>
+where
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = Result<T, Failure>> + Send,
+    T: Send,
+{
+    let mut pause = Pace::RETRY.first;
+    let mut last = None;
+    loop {
+        let failure = match timeout_at(deadline, ask()).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(failure)) => failure,
+            // What an earlier question met says more than that this one was cut off.
+            Err(_) => return Err(or_again(last.unwrap_or_else(|| mute(what)))),
+        };
+        let delay = pause.max(failure.asked_to_wait());
+        if !failure.is_transient() || Instant::now() + delay >= deadline {
+            return Err(or_again(failure));
+        }
+        again(&failure, delay);
+        last = Some(failure);
+        pause_for(delay).await;
+        pause = Pace::RETRY.after(pause);
+    }
+}
+
+/// A question that nobody answers.
+pub(crate) fn mute(what: &str) -> Failure {
+    Failure::new(Class::Transient, what, "no answer in time")
+}
+
 /// How a pause ended.
 enum Rest {
     /// Somebody told that something has changed.
@@ -190,129 +231,4 @@ pub(crate) fn or_again(failure: Failure) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn deadline(seconds: u64) -> Instant {
-        Instant::now() + Duration::from_secs(seconds)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn tells_a_reason_only_when_it_changes() {
-        let mut told = Vec::new();
-        let mut answers = vec!["b", "a", "a", "a"];
-        let got = until(
-            "x",
-            Pace::GATE,
-            deadline(60),
-            |r| told.push(r.to_owned()),
-            || {
-                let answer = answers.pop();
-                async move { Ok(answer.map_or(Verdict::Ready(7), Verdict::waiting)) }
-            },
-        )
-        .await;
-        assert_eq!(got, Ok(7));
-        assert_eq!(told, ["a", "b"]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_names_what_and_the_last_reason() {
-        let began = Instant::now();
-        let failure = until::<(), _, _>(
-            "the VIP",
-            Pace::GATE,
-            deadline(30),
-            |_| (),
-            || async { Ok(Verdict::waiting("connection refused")) },
-        )
-        .await
-        .unwrap_err();
-        assert!(began.elapsed() <= Duration::from_secs(30));
-        assert_eq!(failure.what, "wait for the VIP");
-        assert_eq!(failure.evidence.as_deref(), Some("connection refused"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_question_that_hangs_does_not_outlive_the_deadline() {
-        let began = Instant::now();
-        let failure = until::<(), _, _>(
-            "x",
-            Pace::GATE,
-            deadline(5),
-            |_| (),
-            std::future::pending::<Result<Verdict<()>, Failure>>,
-        )
-        .await
-        .unwrap_err();
-        assert_eq!(began.elapsed(), Duration::from_secs(5));
-        assert_eq!(failure.evidence.as_deref(), Some("no answer yet"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_transient_failures_are_waited_out() {
-        let mut tries = 0;
-        let failure = until::<(), _, _>(
-            "x",
-            Pace::GATE,
-            deadline(60),
-            |_| (),
-            || {
-                tries += 1;
-                let class = if tries < 3 { Class::Transient } else { Class::Denied };
-                async move { Err(Failure::new(class, "call", "no")) }
-            },
-        )
-        .await
-        .unwrap_err();
-        assert_eq!((tries, failure.class), (3, Class::Denied));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn news_are_heard_at_once_and_their_end_is_survived() {
-        let began = Instant::now();
-        // Each time the news are opened they tell once, after 40 ms, and end.
-        let mut opened = 0;
-        let watch = || {
-            opened += 1;
-            stream::once(pause_for(Duration::from_millis(40))).boxed()
-        };
-        let mut asked = Vec::new();
-        let got = until_told(
-            "x",
-            Pace::WATCHED,
-            deadline(60),
-            |_| (),
-            watch,
-            || {
-                asked.push(began.elapsed().as_millis());
-                let ready = asked.len() == 5;
-                async move { Ok(if ready { Verdict::Ready(()) } else { Verdict::waiting("no") }) }
-            },
-        )
-        .await;
-        assert_eq!(got, Ok(()));
-        // Told at 40; the stream's end then costs one pause of 200, and the next of 300 begins with new news.
-        assert_eq!(asked, [0, 40, 240, 280, 580]);
-        assert_eq!(opened, 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_tells_since_when_the_last_reason_holds() {
-        let began = Instant::now();
-        let failure = until::<(), _, _>(
-            "x",
-            Pace::GATE,
-            deadline(30),
-            |_| (),
-            || async move {
-                let late = began.elapsed() >= Duration::from_secs(20);
-                Ok(Verdict::waiting(if late { "no leader" } else { "no members" }))
-            },
-        )
-        .await
-        .unwrap_err();
-        let evidence = failure.evidence.unwrap();
-        assert!(evidence.starts_with("no leader (for the last 9."), "{evidence}");
-    }
-}
+mod tests;

@@ -45,6 +45,9 @@ pub enum WholeError {
     /// Without what every removal needs nothing can be removed, and not even be looked for.
     #[error("nothing was removed: without {0} castle can not look for what is there")]
     Blind(StepId, Box<Failure>),
+    /// Nothing is destroyed by a plan that is known not to come to its end.
+    #[error("nothing was done: something would be destroyed, though {0} is refused")]
+    Held(StepId, Box<Failure>),
     /// The journal did not take the run's beginning.
     #[error("the run could not be begun")]
     Start(#[source] StateError),
@@ -90,6 +93,12 @@ impl Whole<'_> {
             }
         }
         .map_err(WholeError::Order)?;
+        if plan.is_held()
+            && let Some(step) = plan.refused().next()
+            && let Some(failure) = step.refused.clone()
+        {
+            return Err(WholeError::Held(step.decl.id.clone(), failure));
+        }
         let start = Start {
             run: self.run.clone(),
             castle: self.castle.clone(),
@@ -150,7 +159,8 @@ mod tests {
     async fn what_is_left_as_it_is_tells_what_it_said_when_it_was_looked_at() {
         let mut graph = Graph::new();
         for (name, seen) in [("right", Observed::right("seen")), ("absent", Observed::Absent)] {
-            let decl = StepDecl::new(StepId::new("l", name), name, "vm").only("it only looks");
+            let decl = StepDecl::new(StepId::new("l", name), name, "vm", "it is done")
+                .only("it only looks");
             graph.add(decl, Telling(seen));
         }
         let mut journals = Journals::open(Box::new(MemoryDisk::new())).unwrap();

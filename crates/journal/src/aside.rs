@@ -9,6 +9,7 @@ use crate::entry::Entry;
 use crate::error::StateError;
 use crate::journals::Journals;
 use crate::reading::{RUN_FILE, layer_file};
+use crate::rebirth::{REBIRTH_FILE, RebirthBook};
 use crate::replay::replay;
 
 /// A file that was set aside, and under which name it is kept.
@@ -46,6 +47,22 @@ impl Journals {
         self.records.heads.remove(layer);
         self.remember(named);
         Ok(aside)
+    }
+
+    /// Moves the journal of a rebirth out of the way if it is damaged, so that another one can begin; why, and where it is kept.
+    ///
+    /// # Errors
+    /// If a later castle wrote it, or the disk refuses.
+    pub fn set_aside_rebirth(&mut self) -> Result<Option<(StateError, SetAside)>, StateError> {
+        match self.rebirth() {
+            Ok(_) => Ok(None),
+            Err(damage @ StateError::Corrupt(_)) => {
+                let aside = set_aside(self.disk.as_mut(), REBIRTH_FILE.to_owned())?;
+                self.rebirth = RebirthBook::open(self.disk.as_mut());
+                Ok(Some((damage, aside)))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Opens a folder whose run journal can not be trusted. What the journals of the layers say can then not be held

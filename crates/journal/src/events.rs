@@ -3,7 +3,6 @@
 //! Less than a journal: nothing acts on it, so nothing is synced, and a disk that refuses it stops nobody. The writer is
 //! the process that holds the folder; readers need no lock and may read while it writes.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -63,6 +62,19 @@ impl Runs {
         Ok(EventFile { file: File::from(made), path })
     }
 
+    /// Loses the events of a run, as a host that loses its power may: they are never synced.
+    ///
+    /// # Errors
+    /// If the file is not there, must not be trusted, or the file system refuses.
+    pub fn lose(&self, run: &RunId) -> Result<(), StateError> {
+        let folder = self.folder(false)?.ok_or_else(|| self.missing())?;
+        let path = self.path.join(FOLDER).join(file_name(run));
+        let access = |source| StateError::Access { doing: "cut", path: path.clone(), source };
+        let opened = place::open(&folder, &file_name(run), OFlags::WRONLY);
+        let file = opened.map_err(|errno| place::refused(&path, "events", errno))?;
+        File::from(file).set_len(0).map_err(access)
+    }
+
     /// The runs whose events are kept, the oldest first.
     ///
     /// # Errors
@@ -97,15 +109,15 @@ impl Runs {
         Ok(Some(EventReader { file, path, begun: Vec::new(), skipped: 0 }))
     }
 
-    /// Removes the oldest runs beyond so many, with their pages, but none of those that somebody still needs.
+    /// Removes the oldest runs beyond so many, with their pages, but none that somebody still needs.
     ///
     /// # Errors
     /// If one could not be removed.
-    pub fn prune(&self, keep: usize, needed: &BTreeSet<RunId>) -> Result<(), StateError> {
+    pub fn prune(&self, keep: usize, needed: impl Fn(&RunId) -> bool) -> Result<(), StateError> {
         let runs = self.list()?;
         let Some(folder) = self.folder(false)? else { return Ok(()) };
         let old = &runs[..runs.len().saturating_sub(keep)];
-        for run in old.iter().filter(|run| !needed.contains(run)) {
+        for run in old.iter().filter(|run| !needed(run)) {
             self.drop_page(run)?;
             let name = file_name(run);
             rustix::fs::unlinkat(&folder, &name, AtFlags::empty()).map_err(|errno| {

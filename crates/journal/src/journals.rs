@@ -95,6 +95,12 @@ impl Journals {
         })
     }
 
+    /// Puts something between the journals and their disk, such as what breaks in a rehearsal.
+    pub fn through(&mut self, between: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>) {
+        let disk = std::mem::replace(&mut self.disk, Box::new(MemoryDisk::new()));
+        self.disk = between(disk);
+    }
+
     /// What all journals say, what is not committed yet included.
     #[must_use]
     pub fn records(&self) -> &Records {

@@ -10,6 +10,7 @@
 mod course;
 
 use std::collections::BTreeSet;
+use std::io;
 
 use castle_model::RunId;
 use castle_model::plan::Direction;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::Disk;
 use crate::entry::sum;
 use crate::error::{Corruption, StateError};
+use crate::events::number;
 use crate::journals::{Journals, repeated};
 use crate::records::RunRecord;
 
@@ -148,12 +150,16 @@ impl Rebirth {
         self.seen.len().max(1)
     }
 
-    /// Whether every cycle was gone through. One that stumbled is finished, and no other begun.
+    /// Whether every cycle was gone through. One that stumbled, or that somebody went on with where a verdict was wanted, is
+    /// finished, and no other begun.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let last_is_whole = self.seen.last().is_some_and(|cycle| cycle.up.is_some());
-        let stumbled = self.seen.iter().any(|cycle| cycle.stumbled.is_some());
-        last_is_whole && (stumbled || self.seen.len() >= self.cycles as usize)
+        let spoiled = self
+            .seen
+            .iter()
+            .any(|cycle| cycle.stumbled.is_some() || (self.certify && cycle.resumed));
+        last_is_whole && (spoiled || self.seen.len() >= self.cycles as usize)
     }
 
     /// Why it can not be certified any more, if so.
@@ -161,14 +167,42 @@ impl Rebirth {
     pub fn spoiled(&self) -> Option<String> {
         let mut cycles = self.seen.iter().enumerate();
         cycles.find_map(|(number, cycle)| {
-            Some(format!("cycle {}: {}", number + 1, cycle.stumbled.as_ref()?))
+            let number = number + 1;
+            match &cycle.stumbled {
+                Some(why) => Some(format!("cycle {number}: {why}")),
+                None => cycle
+                    .resumed
+                    .then(|| format!("cycle {number} was interrupted and gone on with by hand")),
+            }
         })
+    }
+
+    /// Whether a run of the cycle that is due has begun, by the last run that is known.
+    fn has_begun(&self, last: Option<&RunId>) -> bool {
+        let border = match self.seen.last() {
+            None => self.after.as_ref(),
+            Some(Cycle { up: Some(up), stumbled: None, .. }) => Some(up),
+            Some(_) => return true,
+        };
+        last != border
     }
 
     /// The runs that it was made of so far, as far as they came to an end.
     #[must_use]
     pub fn runs(&self) -> BTreeSet<RunId> {
         self.seen.iter().flat_map(|cycle| [&cycle.down, &cycle.up]).flatten().cloned().collect()
+    }
+
+    /// Whether a run belongs to it, whatever became of the run: its events are part of what a verdict stands on. All that
+    /// came after its beginning do while it is open, and up to its last half once it is over.
+    #[must_use]
+    pub fn is_of(&self, run: &RunId) -> bool {
+        let last = match &self.ended {
+            None => u64::MAX,
+            Some(_) => self.runs().iter().map(number).max().unwrap_or(0),
+        };
+        let after = self.after.as_ref().map_or(0, number);
+        (after + 1..=last).contains(&number(run))
     }
 
     fn open_cycle(&mut self) -> &mut Cycle {
@@ -298,6 +332,13 @@ impl Journals {
             return Ok(());
         }
         let length = self.rebirth.length;
+        let there = self.disk.length(REBIRTH_FILE).map_err(refused)?;
+        if there < length {
+            // Cutting it to a length that it does not have would fill it up with nothing.
+            return Err(refused(io::Error::other(format!(
+                "somebody has shortened it meanwhile, from {length} bytes to {there}"
+            ))));
+        }
         // What a stopped write has left behind the last whole line goes first.
         self.disk.truncate(REBIRTH_FILE, length).map_err(refused)?;
         if let Err(source) = self.disk.append(REBIRTH_FILE, &line) {
@@ -316,8 +357,13 @@ impl Journals {
 
 /// What is on a disk, and how many bytes of it are whole lines; an unfinished last one was never acted on.
 pub(crate) fn read(disk: &mut dyn Disk) -> Result<(Option<Rebirth>, u64), StateError> {
-    let bytes = disk.read(REBIRTH_FILE)?.unwrap_or_default();
+    let Some(bytes) = disk.read(REBIRTH_FILE)? else { return Ok((None, 0)) };
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    if whole == 0 {
+        // Its first line comes with the file, whole or not at all.
+        let (file, why) = (REBIRTH_FILE.to_owned(), "its beginning is gone".to_owned());
+        return Err(StateError::Corrupt(Corruption { file, entry: 1, why }));
+    }
     let mut rebirth = None;
     let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n');
     for (number, line) in lines.enumerate() {

@@ -48,8 +48,11 @@ pub struct Peek {
     pub notices: Vec<Torn>,
     /// Who holds the folder now.
     pub holder: Option<Holder>,
-    /// The last rebirth, if one was ever begun and its journal can be read.
-    pub rebirth: Option<Rebirth>,
+    /// The last rebirth, if one was ever begun.
+    ///
+    /// # Errors
+    /// If its journal can not be read, which spoils nothing else.
+    pub rebirth: Result<Option<Rebirth>, StateError>,
 }
 
 /// The folder's path, itself held open, its lock, and the disk that its journals are on.
@@ -59,7 +62,14 @@ impl Peek {
     /// What is said where nothing can be read.
     fn damaged(damage: StateError, holder: Option<Holder>) -> Self {
         let (records, problems) = (Records::default(), BTreeMap::new());
-        Self { records, problems, damage: Some(damage), notices: Vec::new(), holder, rebirth: None }
+        Self {
+            records,
+            problems,
+            damage: Some(damage),
+            notices: Vec::new(),
+            holder,
+            rebirth: Ok(None),
+        }
     }
 }
 
@@ -147,7 +157,7 @@ impl StateRoot {
             return Ok(Some(Peek::damaged(damage, None)));
         }
         let (records, problems, notices) = reading.fold();
-        let rebirth = rebirth::read(&mut folder).ok().and_then(|(known, _)| known);
+        let rebirth = rebirth::read(&mut folder).map(|(known, _)| known);
         Ok(Some(Peek { records, problems, damage: None, notices, holder, rebirth }))
     }
 

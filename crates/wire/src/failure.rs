@@ -20,7 +20,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         add(&mut words, &current.to_string());
         step = current.source();
     }
-    words
+    plain(words)
 }
 
 /// What somebody said of an error, and the words of everything behind it, without what has been said before.
@@ -32,8 +32,23 @@ pub fn chain_after(said: &str, behind: &(dyn Error + 'static)) -> String {
         add(&mut words, &current.to_string());
         step = current.source();
     }
+    plain(words)
+}
+
+/// The same without the words, and the manual, of the library that met a connection cut off.
+fn plain(mut words: String) -> String {
+    while let Some(at) = words.find(CUT_OFF) {
+        let end = at + CUT_OFF.len();
+        let manual = words[end..].strip_prefix(": https://").map_or(0, |rest| {
+            ": https://".len() + rest.find(char::is_whitespace).unwrap_or(rest.len())
+        });
+        words.replace_range(at..end + manual, "the connection was closed in the middle");
+    }
     words
 }
+
+/// How rustls says that the other side went without a word.
+const CUT_OFF: &str = "peer closed connection without sending TLS close_notify";
 
 /// Adds a cause, unless all of it has been said.
 fn add(words: &mut String, cause: &str) {
@@ -246,6 +261,13 @@ mod tests {
         assert_eq!(chain_after(late, &said(&["transport error", late])), late);
         let refused = said(&["transport error", "Connection refused"]);
         assert_eq!(chain_after("can not ask", &refused), "can not ask: Connection refused");
+        // rustls' own words, as tonic hands them on, say nothing to a user.
+        let link = "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual/_03_howto/index.html#unexpected-eof";
+        let cut = said(&["transport error", "connection error", link]);
+        assert_eq!(
+            chain_after("transport error", &cut),
+            "transport error: connection error: the connection was closed in the middle"
+        );
         // The word of a wrapper stays where it is the first: it may be all that tells what kind of failure it is.
         let broken = said(&["transport error", "connection closed"]);
         assert_eq!(chain_after("transport error", &broken), "transport error: connection closed");

@@ -28,6 +28,9 @@ impl Turns<'_> {
                 Message::Waiting { step, reason } => {
                     self.tell(EventKind::StepWaiting { step, reason });
                 }
+                Message::Fetched { step, done, total } => {
+                    self.tell(EventKind::StepProgress { step, done, total });
+                }
                 Message::Notice { step, text } => {
                     self.tell(EventKind::Notice { step: Some(step), text });
                 }
@@ -156,7 +159,9 @@ impl Turns<'_> {
 
     pub(super) fn begin_layer(&mut self, id: &StepId) {
         let layer = self.planned[id].decl.layer.clone();
-        self.layers.entry(layer).or_default().began.get_or_insert_with(Instant::now);
+        let of_layer = |other: &StepId| other != id && self.planned[other].decl.layer == layer;
+        let alone = !self.live.keys().any(of_layer);
+        self.layers.entry(layer).or_default().begin(Instant::now(), alone);
     }
 
     /// Brings what was appended to the disk, then answers those who wait for that.
@@ -176,6 +181,8 @@ impl Turns<'_> {
         let layer = self.planned[id].decl.layer.clone();
         let times = self.layers.entry(layer.clone()).or_default();
         times.open = times.open.saturating_sub(1);
+        times.rested = Some(Instant::now());
+        times.changed |= !matches!(change, Change::Unchanged | Change::Skipped);
         if times.open == 0 && !times.failed {
             let took_ms = times.began.map_or(0, |began| millis(began.elapsed()));
             self.tell(EventKind::LayerDone { layer, took_ms });

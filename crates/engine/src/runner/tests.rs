@@ -17,7 +17,7 @@ use castle_model::{
 };
 use castle_plan::Survey;
 
-use super::{Report, RunError, Runner};
+use super::{LayerTimes, Report, RunError, Runner};
 use crate::context::Context;
 use crate::graph::Graph;
 use crate::outputs::Outputs;
@@ -162,8 +162,9 @@ impl Bench {
         let (shared, disk) = (Arc::<Mutex<Shared>>::default(), MemoryDisk::new());
         let mut graph = Graph::new();
         for (name, needs, script) in steps {
-            let decl =
-                StepDecl::new(id(name), *name, "vm").needs(needs.iter().map(|n| id(n))).undo();
+            let decl = StepDecl::new(id(name), *name, "vm", "it is done")
+                .needs(needs.iter().map(|n| id(n)))
+                .undo();
             graph.add(
                 decl,
                 Scripted { script: *script, shared: shared.clone(), disk: disk.clone() },
@@ -420,4 +421,23 @@ async fn going_down_removes_what_is_there_in_reverse_and_twice_is_fine() {
     assert_eq!(removed, [&id("b"), &id("a")]);
     assert_eq!(bench.run(Direction::Down).await.unwrap().outcome, RunOutcome::Done);
     assert!(bench.shared.lock().unwrap().made.is_empty());
+}
+
+#[test]
+fn what_was_only_looked_at_ahead_is_no_part_of_a_layers_time() {
+    let start = tokio::time::Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut times = LayerTimes::default();
+    times.begin(at(0), true);
+    times.rested = Some(at(1));
+    times.begin(at(60), true);
+    assert_eq!(times.began, Some(at(60)));
+    times.rested = Some(at(70));
+    times.begin(at(72), true);
+    assert_eq!(times.began, Some(at(60)), "a short pause belongs to it");
+    times.begin(at(500), false);
+    assert_eq!(times.began, Some(at(60)), "another of its steps was at work");
+    times.changed = true;
+    times.begin(at(900), true);
+    assert_eq!(times.began, Some(at(60)), "what it changed is its work");
 }

@@ -12,7 +12,7 @@ fn id(number: usize) -> StepId {
 }
 
 fn step(number: usize, needs: &[usize]) -> StepDecl {
-    StepDecl::new(id(number), "x", "vm").needs(needs.iter().map(|n| id(*n)))
+    StepDecl::new(id(number), "x", "vm", "it is done").needs(needs.iter().map(|n| id(*n)))
 }
 
 /// A random graph without cycles: needs point to lower numbers. Some steps share narrow lanes.
@@ -54,9 +54,21 @@ fn widths(steps: &[StepDecl]) -> BTreeMap<String, usize> {
 
 /// Runs a graph to its end; `pick` chooses which running step ends next and whether it fails.
 fn run(steps: &[StepDecl], picks: &[(prop::sample::Index, bool)]) -> (Vec<StepId>, Scheduler) {
+    held(steps, &[], picks)
+}
+
+/// The same, with steps that are held back until others are over.
+fn held(
+    steps: &[StepDecl],
+    holds: &[(StepId, StepId)],
+    picks: &[(prop::sample::Index, bool)],
+) -> (Vec<StepId>, Scheduler) {
     let by_id: BTreeMap<&StepId, &StepDecl> = steps.iter().map(|s| (&s.id, s)).collect();
     let widths = widths(steps);
     let mut scheduler = Scheduler::new(steps);
+    for (step, until) in holds {
+        scheduler.hold(step, until);
+    }
     let (mut running, mut order) = (Vec::new(), Vec::new());
     let mut picks = picks.iter().cycle();
     loop {
@@ -67,6 +79,10 @@ fn run(steps: &[StepDecl], picks: &[(prop::sample::Index, bool)]) -> (Vec<StepId
                     Some(Standing::Done),
                     "{started} before {need}"
                 );
+            }
+            for (_, until) in holds.iter().filter(|(step, _)| *step == started) {
+                let over = [Standing::Done, Standing::Failed, Standing::Blocked].map(Some);
+                assert!(over.contains(&scheduler.standing(until)), "{started} before {until}");
             }
             order.push(started.clone());
             running.push(started);
@@ -134,6 +150,20 @@ proptest! {
     }
 
     #[test]
+    fn what_is_held_back_starts_when_the_other_is_over_however_that_ended(
+        steps in graph(),
+        holds in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 0..20),
+        picks in prop::collection::vec(any::<(prop::sample::Index, bool)>(), 1..20),
+    ) {
+        let later = holds.iter().map(|(step, until)| (step.index(steps.len()), until));
+        let pairs = later.filter(|(step, _)| *step > 0);
+        let holds: Vec<_> =
+            pairs.map(|(step, until)| (id(step), id(until.index(step)))).collect();
+        let (_, scheduler) = held(&steps, &holds, &picks);
+        prop_assert_eq!(scheduler.open(), 0, "it always ends");
+    }
+
+    #[test]
     fn the_same_input_gives_the_same_order(
         steps in graph(),
         picks in prop::collection::vec(any::<(prop::sample::Index, bool)>(), 1..20),
@@ -152,6 +182,17 @@ fn the_longest_path_goes_first() {
         step(3, &[]).weight(2),
     ];
     assert_eq!(Scheduler::new(&steps).start(), [id(0), id(1), id(3)]);
+}
+
+#[test]
+fn a_failure_lets_go_what_was_held_back_by_it_and_by_what_it_blocks() {
+    let steps = [step(0, &[]), step(1, &[0]), step(2, &[]), step(3, &[])];
+    let mut scheduler = Scheduler::new(&steps);
+    scheduler.hold(&id(2), &id(1));
+    scheduler.hold(&id(3), &id(0));
+    assert_eq!(scheduler.start(), [id(0)]);
+    assert_eq!(scheduler.failed(&id(0)), [id(1)]);
+    assert_eq!(scheduler.start(), [id(2), id(3)]);
 }
 
 #[test]

@@ -43,8 +43,10 @@ impl Journals {
     /// # Errors
     /// If the journal is damaged or can not be written.
     pub fn begin_rebirth(&mut self, at: Moment, certify: Option<u32>) -> Result<(), StateError> {
-        if self.open_rebirth().is_some() {
-            return self.record_rebirth(at, &RebirthRecord::Resumed);
+        if let Some(rebirth) = self.open_rebirth() {
+            // Between two cycles nothing was cut, and the times of the next one mean what they say.
+            let begun = rebirth.has_begun(self.records().last_run.as_ref().map(|run| &run.id));
+            return if begun { self.record_rebirth(at, &RebirthRecord::Resumed) } else { Ok(()) };
         }
         let after = self.records().last_run.as_ref().map(|run| run.id.clone());
         let (cycles, certify) = (certify.unwrap_or(1), certify.is_some());

@@ -1,12 +1,17 @@
 //! Every call to the disk fails in every way, once or for good; then the process goes on, dies, or the power does.
 
+use castle_model::RunId;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
+use castle_model::time::Moment;
 
-use crate::{DiskFault, Journals, MemoryDisk, Records, StateError};
+use crate::rebirth::follow;
+use crate::{
+    DiskFault, Journals, MemoryDisk, Rebirth, RebirthEnd, RebirthRecord, Records, StateError,
+};
 
 use super::life::{Act, acts, perform, recorded};
-use super::{layer, reopened};
+use super::{layer, reopened, risen};
 
 const FAULTS: [DiskFault; 5] =
     [DiskFault::Io, DiskFault::Short, DiskFault::Full, DiskFault::ReadOnly, DiskFault::Late];
@@ -101,6 +106,126 @@ fn no_failure_of_the_disk_is_silent_and_nothing_promised_is_lost() {
             }
         }
     }
+}
+
+/// Every kind of record of a rebirth's journal; a file that is replaced, and lines that are added to it.
+fn rebirths() -> Vec<RebirthRecord> {
+    let run = RunId::new;
+    let begun = |cycles| RebirthRecord::Begun { cycles, certify: true, after: None };
+    vec![
+        begun(1),
+        RebirthRecord::Ended { end: RebirthEnd::GivenUp { by: "castle down".into() } },
+        begun(2),
+        RebirthRecord::Razed { run: run("r1") },
+        RebirthRecord::Resumed,
+        RebirthRecord::Stumbled { exit: 1, why: "a VM was denied".into() },
+        RebirthRecord::Risen { run: run("r2") },
+        RebirthRecord::Ended { end: RebirthEnd::NotCertified { why: "cycle 1".into() } },
+    ]
+}
+
+/// Records a rebirth until the disk refuses: what is known after every record, how many were promised, and the error.
+fn reborn(journals: &mut Journals) -> (Vec<Option<Rebirth>>, usize, Option<StateError>) {
+    let mut folds = vec![None];
+    for (at, record) in (1000..).map(Moment).zip(rebirths()) {
+        let next = follow(folds[folds.len() - 1].clone(), at, record.clone()).unwrap();
+        folds.push(Some(next));
+        if let Err(error) = journals.record_rebirth(at, &record) {
+            return (folds.clone(), folds.len() - 2, Some(error));
+        }
+    }
+    let promised = folds.len() - 1;
+    (folds, promised, None)
+}
+
+#[test]
+fn no_failure_of_the_disk_loses_a_rebirth_or_makes_one_up() {
+    let disk = MemoryDisk::new();
+    assert!(reborn(&mut reopened(&disk).unwrap()).2.is_none());
+    let calls = disk.calls();
+    assert!(calls > 20, "{calls}");
+    for (at, fault) in (0..calls).flat_map(|at| FAULTS.map(|fault| (at, fault))) {
+        for lasting in [false, true] {
+            let case = format!("call {at}, {fault:?}, lasting {lasting}");
+            let disk = MemoryDisk::new();
+            let mut journals = reopened(&disk).unwrap();
+            disk.fail(at, fault, lasting);
+            let (folds, promised, error) = reborn(&mut journals);
+            // A line that could be cut off again is told; nothing but the cut is tried twice.
+            assert!(error.is_some() || disk.struck() == 0, "{case}: never silent");
+            disk.heal();
+            let (killed, dark) = (disk.copy(), disk.copy());
+            dark.lose_power();
+            for left in [disk, killed, dark] {
+                let mut read = reopened(&left).unwrap();
+                let found = read.rebirth().unwrap_or_else(|e| panic!("{case}: {e}")).cloned();
+                assert!(folds[promised..].contains(&found), "{case}: {found:?}");
+                let next = match read.open_rebirth() {
+                    Some(_) => RebirthRecord::Ended { end: RebirthEnd::Done },
+                    None => rebirths().remove(0),
+                };
+                read.record_rebirth(Moment(9000), &next).unwrap();
+            }
+        }
+    }
+}
+
+/// Damages files of a whole life, and mends that while one call to the disk fails.
+fn mended_under_fire(damaged: &[&str], mend: &dyn Fn(&MemoryDisk) -> Result<(), StateError>) {
+    let whole = MemoryDisk::new();
+    risen(&whole);
+    reborn(&mut reopened(&whole).unwrap());
+    for file in damaged {
+        whole.put(file, format!("nonsense of {file}\n").into_bytes());
+    }
+    let kept = |disk: &MemoryDisk, case: &str| {
+        for file in damaged {
+            let bytes = format!("nonsense of {file}\n").into_bytes();
+            let names = disk.names();
+            let is_kept = names.iter().any(|name| disk.content(name).as_ref() == Some(&bytes));
+            assert!(is_kept, "{case}: {file} was thrown away: {names:?}");
+        }
+    };
+    let tried = whole.copy();
+    let before = tried.calls();
+    mend(&tried).unwrap();
+    let calls = tried.calls() - before;
+    for (at, fault) in (0..calls).flat_map(|at| FAULTS.map(|fault| (at, fault))) {
+        for lasting in [false, true] {
+            let case = format!("call {at}, {fault:?}, lasting {lasting}");
+            let disk = whole.copy();
+            disk.fail(disk.calls() + at, fault, lasting);
+            let mended = mend(&disk);
+            assert_eq!(mended.is_err(), disk.struck() > 0, "{case}: never silent");
+            disk.heal();
+            let dark = disk.copy();
+            dark.lose_power();
+            for left in [disk, dark] {
+                kept(&left, &case);
+                // Whoever comes next finds it damaged or aside, and can mend it.
+                mend(&left).unwrap();
+                kept(&left, &case);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_set_aside_on_a_failing_disk_is_kept_and_can_be_set_aside_again() {
+    let open = |disk: &MemoryDisk| reopened(disk);
+    mended_under_fire(&["rebirth.journal"], &|disk| open(disk)?.set_aside_rebirth().map(|_| ()));
+    mended_under_fire(&["layers/platform.journal"], &|disk| {
+        let mut journals = open(disk)?;
+        let platform = layer("platform");
+        if !journals.problems().contains_key(&platform) {
+            return Ok(());
+        }
+        journals.set_aside(&platform).map(|_| ())
+    });
+    mended_under_fire(&["run.journal", "layers/platform.journal"], &|disk| match open(disk) {
+        Err(StateError::Corrupt(_)) => Journals::open_anew(Box::new(disk.clone())).map(|_| ()),
+        other => other.map(|_| ()),
+    });
 }
 
 /// A disk may write the sectors of one write in any order. They are small here, so that a batch has several.

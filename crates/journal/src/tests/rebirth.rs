@@ -38,20 +38,33 @@ fn each_half_follows_the_other_until_every_cycle_is_done() {
     let records = [
         begun(2),
         RebirthRecord::Razed { run: run(1) },
-        RebirthRecord::Resumed,
         RebirthRecord::Risen { run: run(3) },
         RebirthRecord::Razed { run: run(4) },
+        RebirthRecord::Resumed,
         RebirthRecord::Risen { run: run(5) },
         RebirthRecord::Ended { end: RebirthEnd::Certified },
     ];
     let (down, up) = (Some(Direction::Down), Some(Direction::Up));
-    assert_eq!(told(&disk, &records), [down, up, up, down, up, None, None]);
+    assert_eq!(told(&disk, &records), [down, up, down, up, up, None, None]);
     let journals = open(&disk);
     let rebirth = journals.rebirth().unwrap().unwrap();
-    assert!(rebirth.seen[0].resumed && !rebirth.seen[1].resumed);
+    assert!(!rebirth.seen[0].resumed && rebirth.seen[1].resumed);
     assert_eq!(rebirth.runs(), [run(1), run(3), run(4), run(5)].into());
     told(&disk, &[begun(1)]);
     assert_eq!(open(&disk).rebirth().unwrap().unwrap().seen, [], "only the last one is kept");
+}
+
+#[test]
+fn every_run_since_its_beginning_is_of_it_and_none_that_came_after_it() {
+    let disk = MemoryDisk::new();
+    let first = RebirthRecord::Begun { cycles: 2, certify: true, after: Some(run(7)) };
+    told(&disk, &[first, RebirthRecord::Razed { run: run(8) }]);
+    let of = |number| open(&disk).rebirth().unwrap().unwrap().is_of(&run(number));
+    // The ninth failed, and no record of the rebirth names it.
+    assert_eq!([7, 8, 9, 10, 99].map(of), [false, true, true, true, true]);
+    let end = RebirthRecord::Ended { end: RebirthEnd::Done };
+    told(&disk, &[RebirthRecord::Risen { run: run(10) }, end]);
+    assert_eq!([7, 8, 9, 10, 11].map(of), [false, true, true, true, false]);
 }
 
 #[test]
@@ -111,15 +124,45 @@ fn every_flipped_bit_is_noticed_and_every_cut_leaves_a_beginning() {
     for length in 0..whole.len() {
         disk.put(FILE, whole[..length].to_vec());
         let mut journals = open(&disk);
-        let rebirth = journals.rebirth().unwrap().cloned();
+        let Ok(rebirth) = journals.rebirth().map(Option::<&Rebirth>::cloned) else {
+            let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+            assert!(length <= first, "cut at {length}");
+            continue;
+        };
         assert_ne!(rebirth, known, "cut at {length}");
-        if rebirth.is_some() {
-            // What is written next does not go on in the middle of a line.
-            let end = RebirthRecord::Ended { end: RebirthEnd::Done };
-            journals.record_rebirth(Moment(9), &end).unwrap();
-            assert!(open(&disk).rebirth().unwrap().unwrap().ended.is_some());
-        }
+        assert!(
+            rebirth.is_some(),
+            "cut at {length}: a file without a whole line is no file of ours"
+        );
+        // What is written next does not go on in the middle of a line.
+        let end = RebirthRecord::Ended { end: RebirthEnd::Done };
+        journals.record_rebirth(Moment(9), &end).unwrap();
+        assert!(open(&disk).rebirth().unwrap().unwrap().ended.is_some());
     }
+}
+
+#[test]
+fn a_damaged_one_is_kept_beside_and_another_begins_but_not_over_a_newer_one() {
+    let disk = MemoryDisk::new();
+    told(&disk, &[begun(2), RebirthRecord::Razed { run: run(1) }]);
+    assert!(open(&disk).set_aside_rebirth().unwrap().is_none(), "there is nothing wrong with it");
+    let mut damaged = disk.content(FILE).unwrap();
+    damaged[30] ^= 1;
+    disk.put(FILE, damaged.clone());
+    let mut journals = open(&disk);
+    let (why, aside) = journals.set_aside_rebirth().unwrap().unwrap();
+    assert!(matches!(why, StateError::Corrupt(_)), "{why}");
+    assert_eq!(disk.content(&aside.kept_as.unwrap()).unwrap(), damaged);
+    assert_eq!(journals.rebirth().unwrap(), None);
+    journals.record_rebirth(Moment(3), &begun(1)).unwrap();
+    assert_eq!(open(&disk).open_rebirth().unwrap().cycles, 1);
+
+    let text = br#"{"v":99,"at":7,"record":"resumed"}"#;
+    let newer = [crate::entry::sum(text).as_bytes(), b" ", text, b"\n"].concat();
+    disk.put(FILE, newer.clone());
+    let refused = open(&disk).set_aside_rebirth().unwrap_err();
+    assert!(matches!(refused, StateError::Newer { found: 99, .. }), "{refused}");
+    assert_eq!(disk.content(FILE).unwrap(), newer);
 }
 
 #[test]
@@ -190,4 +233,50 @@ fn the_course_goes_on_in_another_process_and_ends_with_its_verdict() {
     open(&disk).conclude_rebirth(at).unwrap();
     open(&disk).begin_rebirth(at, Some(3)).unwrap();
     assert_eq!(open(&disk).open_rebirth().unwrap().cycles, 3, "another one can be begun");
+}
+
+#[test]
+fn a_hand_in_a_cycle_spoils_the_certificate_and_one_between_two_cycles_does_not() {
+    let (at, disk) = (Moment(7), MemoryDisk::new());
+    let go = |number: u32, direction| {
+        let mut journals = open(&disk);
+        let start = Start { direction, ..start(run(number).as_str()) };
+        journals.start_run(Moment(1), start).unwrap();
+        journals.end_run(Moment(2), RunOutcome::Done).unwrap();
+    };
+    let done = |number, direction| {
+        go(number, direction);
+        open(&disk).note_half(at, direction, HalfEnd::Done(run(number))).unwrap();
+    };
+    open(&disk).begin_rebirth(at, Some(3)).unwrap();
+    open(&disk).begin_rebirth(at, Some(3)).unwrap();
+    done(1, Direction::Down);
+    done(2, Direction::Up);
+    // Ended between two cycles, and begun once more.
+    open(&disk).begin_rebirth(at, Some(3)).unwrap();
+    let spoiled = || open(&disk).open_rebirth().unwrap().spoiled();
+    assert_eq!(spoiled(), None);
+    // Ended while the castle goes for the second time.
+    go(3, Direction::Down);
+    open(&disk).begin_rebirth(at, Some(3)).unwrap();
+    assert_eq!(spoiled().unwrap(), "cycle 2 was interrupted and gone on with by hand");
+    done(4, Direction::Down);
+    done(5, Direction::Up);
+    assert_eq!(open(&disk).due_half().map(|(direction, _)| direction), None, "no other is begun");
+    open(&disk).conclude_rebirth(at).unwrap();
+    let ended = open(&disk).rebirth().unwrap().unwrap().ended.clone().unwrap().1;
+    assert!(matches!(ended, RebirthEnd::NotCertified { .. }), "{ended:?}");
+}
+
+#[test]
+fn a_file_that_became_shorter_is_not_filled_up() {
+    let disk = MemoryDisk::new();
+    told(&disk, &[begun(2), RebirthRecord::Razed { run: run(1) }]);
+    let mut journals = open(&disk);
+    let cut = disk.content(FILE).unwrap()[..20].to_vec();
+    disk.put(FILE, cut.clone());
+    let risen = RebirthRecord::Risen { run: run(2) };
+    let refused = journals.record_rebirth(Moment(9), &risen).unwrap_err();
+    assert!(matches!(refused, StateError::Write { .. }), "{refused}");
+    assert_eq!(disk.content(FILE).unwrap(), cut);
 }
