@@ -166,30 +166,45 @@ impl GitError {
         if let Self::Call { source, .. } = self {
             return source.failure(what);
         }
-        let mut failure = Failure::new(self.class(), what, chain(self));
-        failure.hint = match self {
+        Failure::new(self.class(), what, chain(self)).hint(self.hint())
+    }
+
+    /// What to do about it.
+    fn hint(&self) -> String {
+        let words = match self {
             Self::Denied { with_token: true, .. } => {
-                Some("give a token that may read the repository's contents".to_owned())
+                "give a token that may read the repository's contents"
             }
             Self::Denied { .. } => {
-                Some("set `token` to a secret that may read the repository's contents".to_owned())
+                "set `token` to a secret that may read the repository's contents"
             }
-            Self::NotFound { .. } => Some(
+            Self::NotFound { .. } => {
                 "compare `url` with the repository's address; servers hide private ones as not found"
-                    .to_owned(),
-            ),
-            Self::Empty { .. } => {
-                Some("push a first commit, such as the skeleton that `castle new` makes".to_owned())
             }
-            Self::NoBranch { branch, branches, .. } => Some(match branches.first() {
+            Self::Empty { .. } => {
+                "push a first commit, such as the skeleton that `castle new` makes"
+            }
+            Self::NoBranch { branch, branches, .. } => match branches.first() {
                 Some(near) if is_near(branch, near) => {
-                    format!("set `branch = \"{near}\"`, or push `{branch}`")
+                    return format!("set `branch = \"{near}\"`, or push `{branch}`");
                 }
-                _ => "set `branch`, or push it".to_owned(),
-            }),
-            _ => None,
+                _ => "set `branch`, or push it",
+            },
+            Self::Answer { location: Some(to), .. } => {
+                return format!("set `url` to {to}, if that is the repository that you mean");
+            }
+            Self::Open { .. } | Self::NotGit { .. } => {
+                "compare `url` with the repository's address, as `git clone` takes it"
+            }
+            Self::Sha256 { .. } => "give a repository that was made without --object-format=sha256",
+            Self::Call { .. } | Self::Answer { .. } | Self::Fetch { .. } => {
+                "ask with `git ls-remote` from here; once that answers, run the same command again"
+            }
+            Self::Pack { .. } | Self::Tree { .. } => {
+                "try `git clone`, then `git fsck`; if they find nothing wrong, castle can not read what Git can"
+            }
         };
-        failure
+        words.to_owned()
     }
 }
 
@@ -252,5 +267,17 @@ mod tests {
         };
         assert_eq!(told("mian"), "set `branch = \"main\"`, or push `mian`");
         assert_eq!(told("nowhere"), "set `branch`, or push it");
+    }
+
+    #[test]
+    fn an_answer_that_nobody_expects_has_a_next_step() {
+        let answer = |status, location: Option<&str>| {
+            let (url, location) = ("https://git.example/x".to_owned(), location.map(str::to_owned));
+            GitError::Answer { url, status, location }.failure("ask").hint.unwrap()
+        };
+        assert!(answer(409, None).contains("git ls-remote"));
+        assert!(
+            answer(301, Some("https://git.example/y")).contains("`url` to https://git.example/y")
+        );
     }
 }

@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use tower::ServiceBuilder;
 
+use crate::busy;
 use crate::catalogue::Refusal;
 use crate::claim::{reconciler, yielding};
 use crate::error::KubeError;
@@ -141,7 +142,10 @@ impl Kubernetes {
             .http2_keep_alive_interval(KEEP_ALIVE.0)
             .http2_keep_alive_timeout(KEEP_ALIVE.1)
             .build(connector);
-        let service = ServiceBuilder::new().layer(BaseUriLayer::new(access.uri()?)).service(client);
+        let service = ServiceBuilder::new()
+            .layer(BaseUriLayer::new(access.uri()?))
+            .and_then(busy::told::<_, hyper_util::client::legacy::Error>)
+            .service(client);
         Ok(Self {
             client: kube::Client::new(service, "default"),
             server: access.server.clone(),
@@ -481,7 +485,7 @@ pub async fn readyz(entry: &KubeEntry, address: Ipv4Addr) -> Result<(), KubeErro
         code: reply.status.as_u16(),
         reason: String::new(),
         message: reply.text().chars().take(500).collect(),
-        wait: 0,
+        wait: busy::seconds(&reply.headers).unwrap_or_default(),
     };
     Err(KubeError::Refused { doing, refusal })
 }

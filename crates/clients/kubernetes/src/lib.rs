@@ -5,6 +5,7 @@
 //! is the engine's business.
 
 pub mod apply;
+mod busy;
 pub mod catalogue;
 pub mod claim;
 pub mod client;

@@ -35,6 +35,8 @@ const NOT_OURS: &str = "castle does not ask for this: somebody works on the same
 const REPORT: &str = "castle sent something that Proxmox does not take: please report it";
 const WAIT: &str = "another task works on it: look at the tasks of the node; a lock that nobody holds any more is taken \
                     off with `qm unlock`";
+const HALF_MADE: &str = "it is still being made, or whoever made it died on the way; if no task of the node works on it, on the \
+                         host: qm unlock VMID, then qm destroy VMID --purge";
 const LATER: &str = "the node is busy: run the same command again";
 
 /// Messages of answers and of tasks, the first that fits wins.
@@ -112,6 +114,7 @@ const ROWS: &[Row] = &[
         Class::Transient,
         "the Proxmox cluster has lost its quorum: bring its nodes back",
     ),
+    row(&["VM is locked (create)"], Class::Conflict, HALF_MADE),
     row(&["VM is locked"], Class::Transient, WAIT),
     row(&["CT is locked"], Class::Transient, WAIT),
     row(&["can't lock file", "got timeout"], Class::Transient, WAIT),

@@ -28,6 +28,8 @@ const PREFIX: &str = "/api2/json";
 pub struct Proxmox {
     rest: Rest,
     authorization: HeaderValue,
+    /// The token's name, as tasks bear it.
+    name: Secret,
 }
 
 /// Why a call to Proxmox failed.
@@ -187,7 +189,14 @@ impl Proxmox {
         let value = format!("PVEAPIToken={}", token.0.expose());
         let mut authorization = HeaderValue::try_from(value).map_err(|_| ProxmoxError::Token)?;
         authorization.set_sensitive(true);
-        Ok(Self { rest, authorization })
+        let whole = token.0.expose();
+        let name = Secret::new(whole.split_once('=').map_or(whole, |(name, _)| name).to_owned());
+        Ok(Self { rest, authorization, name })
+    }
+
+    /// The token's name, as tasks bear it: `USER@REALM!ID`.
+    pub(crate) fn token_name(&self) -> &str {
+        self.name.expose()
     }
 
     /// The API's address.

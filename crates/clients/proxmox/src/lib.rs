@@ -17,4 +17,4 @@ pub use client::{Proxmox, ProxmoxError, Token};
 pub use guest::{Config, Guest, GuestKind, VmStatus};
 pub use host::{Bridge, HostStatus, NodeEntry, Storage};
 pub use image::{Download, Volume};
-pub use task::{TaskStatus, Upid};
+pub use task::{Fetched, TaskStatus, Upid};

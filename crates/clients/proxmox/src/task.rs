@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use castle_model::{Bug, planted};
+use castle_model::{Bug, VmId, planted};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ pub struct Upid {
     node: String,
     kind: String,
     object: String,
+    user: String,
 }
 
 impl Upid {
@@ -57,6 +58,7 @@ impl FromStr for Upid {
                     node: (*node).to_owned(),
                     kind: (*kind).to_owned(),
                     object: (*object).to_owned(),
+                    user: (*user).to_owned(),
                 })
             }
             _ => Err(format!("`{text}` is not the name of a Proxmox task")),
@@ -94,21 +96,65 @@ impl From<Status> for TaskStatus {
         if status.status != "stopped" {
             return Self::Running;
         }
-        let exit = status.exitstatus.unwrap_or_else(|| "unexpected status".to_owned());
+        Self::ended(status.exitstatus.as_deref().unwrap_or("unexpected status"))
+    }
+}
+
+impl TaskStatus {
+    /// How a task stands that ended with these words.
+    fn ended(exit: &str) -> Self {
         if exit == "OK" {
             return Self::Ok;
         }
         match exit.strip_prefix("WARNINGS: ").and_then(|count| count.parse().ok()) {
             Some(count) => Self::Warnings(count),
-            None => Self::Failed(exit),
+            None => Self::Failed(exit.to_owned()),
         }
+    }
+}
+
+/// How far a download is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fetched {
+    /// Bytes that are here.
+    pub done: u64,
+    /// Bytes of the whole.
+    pub total: u64,
+}
+
+impl Fetched {
+    /// Reads it from the log of a download, which wget writes in its style for large files: the length, then lines of dots, each
+    /// of a mebibyte, with the kibibytes at which the line begins. Nothing if the log tells none of it (yet).
+    fn read<'a>(log: impl DoubleEndedIterator<Item = &'a str> + Clone) -> Option<Self> {
+        let number = |text: &str| -> Option<u64> {
+            text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+        };
+        let total = log.clone().find_map(|line| number(line.strip_prefix("Length: ")?))?;
+        let row = |line: &str| -> Option<u64> {
+            let (begin, dots) = line.trim_start().split_once("K ")?;
+            let begin = begin.parse::<u64>().ok()?;
+            let dots = dots.chars().take_while(|c| matches!(c, '.' | ' ')).filter(|c| *c == '.');
+            let dots = u64::try_from(dots.count()).ok()?;
+            begin.checked_mul(1 << 10)?.checked_add(dots << 20)
+        };
+        let done = log.rev().find_map(row).unwrap_or(0);
+        (total > 0).then(|| Self { done: done.min(total), total })
     }
 }
 
 #[derive(Deserialize)]
 struct Listed {
     upid: String,
+    status: Option<String>,
 }
+
+#[derive(Deserialize)]
+struct LogLine {
+    t: String,
+}
+
+/// Lines of a log that are read: those of an image of 16 GB.
+const LOG_LINES: usize = 512;
 
 impl Proxmox {
     /// How a task stands.
@@ -122,6 +168,16 @@ impl Proxmox {
         Ok(status.into())
     }
 
+    /// How far a download is, by its log; nothing if that does not tell.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn fetched(&self, task: &Upid) -> Result<Option<Fetched>, ProxmoxError> {
+        let path = format!("/nodes/{}/tasks/{}/log", segment(&task.node), segment(&task.text));
+        let log: Vec<LogLine> = self.get(&path, &[("limit", LOG_LINES.to_string())]).await?;
+        Ok(Fetched::read(log.iter().map(|line| line.t.as_str())))
+    }
+
     /// The tasks of a node that still run, those of our own token at least.
     ///
     /// # Errors
@@ -133,6 +189,39 @@ impl Proxmox {
         let path = format!("/nodes/{}/tasks", segment(node));
         let listed: Vec<Listed> = self.get(&path, &[("source", "active".to_owned())]).await?;
         Ok(listed.into_iter().filter_map(|task| task.upid.parse().ok()).collect())
+    }
+}
+
+impl Proxmox {
+    /// The newest making of a VM by a task of our own token that the node still knows, with how it stands. One that is newer
+    /// and somebody else's hides it, if the token may see that.
+    ///
+    /// # Errors
+    /// If Proxmox does not answer.
+    pub async fn own_making(
+        &self,
+        node: &str,
+        vmid: VmId,
+    ) -> Result<Option<(Upid, TaskStatus)>, ProxmoxError> {
+        let path = format!("/nodes/{}/tasks", segment(node));
+        let query = [
+            ("source", "all".to_owned()),
+            ("typefilter", "qmcreate".to_owned()),
+            ("vmid", vmid.to_string()),
+        ];
+        // The newest comes first.
+        let listed: Vec<Listed> = self.get(&path, &query).await?;
+        Ok(listed.into_iter().next().and_then(|newest| {
+            let task: Upid = newest.upid.parse().ok()?;
+            let own = task.kind == "qmcreate"
+                && task.object == vmid.to_string()
+                && task.user == self.token_name();
+            let status = match newest.status.as_deref() {
+                None | Some("RUNNING") => TaskStatus::Running,
+                Some(exit) => TaskStatus::ended(exit),
+            };
+            own.then_some((task, status))
+        }))
     }
 }
 
@@ -164,6 +253,35 @@ mod tests {
         {
             assert!(bad.parse::<Upid>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_log_of_a_download_tells_how_far_it_is() {
+        let mut log = vec![
+            "downloading https://factory/image/a to /var/lib/vz/import/a.qcow2",
+            "--2026-11-16 00:40:38--  https://factory/image/a",
+            "HTTP request sent, awaiting response... 200 OK",
+        ];
+        let read = |log: &[&str]| Fetched::read(log.iter().copied()).map(|f| (f.done, f.total));
+        assert_eq!(read(&log), None);
+        log.push("Length: 104857600 (100M) [application/octet-stream]");
+        log.push("Saving to: '/var/lib/vz/import/a.qcow2.tmp_dwnl.1701'");
+        assert_eq!(read(&log), Some((0, 104_857_600)));
+        log.push("     0K ........ ........ ........ ........ 32%  427M 0s");
+        assert_eq!(read(&log), Some((32 << 20, 104_857_600)));
+        // A line that is still being written has no percentage.
+        log.push(" 32768K ........ ..");
+        assert_eq!(read(&log), Some((42 << 20, 104_857_600)));
+        log.push(" 98304K ........                           100%  1.08G=0.2s");
+        log.push("2026-11-16 00:40:38 (427 MB/s) - 'a' saved [104857600/104857600]");
+        assert_eq!(read(&log), Some((104_857_600, 104_857_600)));
+        // What a server does not tell, or tells wrongly, is not invented.
+        assert_eq!(read(&["Length: unspecified [text/html]", "     0K ...."]), None);
+        assert_eq!(read(&["Length: 0", "     0K"]), None);
+        assert_eq!(
+            read(&["Length: 5 (5)", "99999999999999999999K ...", "18446744073709551615K ."]),
+            Some((0, 5))
+        );
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use castle_model::Secret;
 use castle_talos_proto::machine::apply_configuration_request::Mode;
 use castle_talos_proto::machine::{
-    ApplyConfigurationRequest, RebootRequest, ResetPartitionSpec, ResetRequest, ServiceInfo,
-    ServiceRestartRequest,
+    ApplyConfigurationRequest, ReadRequest, RebootRequest, ResetPartitionSpec, ResetRequest,
+    ServiceInfo, ServiceRestartRequest,
 };
 
 use crate::client::{CALL_DEADLINE, Talos};
@@ -12,6 +12,10 @@ use crate::error::TalosError;
 
 /// The partitions that a reset empties: the config and identity, and all that runs and is kept.
 const WIPED: [&str; 2] = ["STATE", "EPHEMERAL"];
+
+/// Where the kernel tells which boot it is in, and how long that may be.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const BOOT_ID_BYTES: usize = 256;
 
 /// What the machine did with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,28 @@ impl Talos {
         let reply = self.call("Version", CALL_DEADLINE, client.version(())).await?;
         let version = reply.messages.into_iter().next().and_then(|message| message.version);
         version.map(|version| version.tag).ok_or_else(|| self.empty("Version"))
+    }
+
+    /// The id of the boot that the machine is in, as its kernel gives it: another one after each start. The kubelet of that
+    /// boot tells the same of its node.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub async fn boot_id(&self) -> Result<String, TalosError> {
+        let mut client = self.machine();
+        let request = ReadRequest { path: BOOT_ID.to_owned() };
+        let mut file = self.call("Read", CALL_DEADLINE, client.read(request)).await?;
+        let mut bytes = Vec::new();
+        loop {
+            let next = async { file.message().await.map(tonic::Response::new) };
+            let Some(part) = self.call("Read", CALL_DEADLINE, next).await? else { break };
+            bytes.extend(part.bytes);
+            if bytes.len() > BOOT_ID_BYTES {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        if text.is_empty() { Err(self.empty("Read")) } else { Ok(text) }
     }
 
     /// Sends the machine its config. Talos chooses itself whether that needs a reboot.

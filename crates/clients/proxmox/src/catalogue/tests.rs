@@ -25,6 +25,7 @@ const ANSWERS: &[(Class, &[(u16, &str)])] = &[
             (500, "unable to create VM 421 - VM 421 already exists on node 'pve1'"),
             (400, "Parameter verification failed. vmid: VM 421 already exists"),
             (500, "VM 422 is running - destroy failed"),
+            (500, "VM is locked (create)"),
             (500, "you can't convert a VM to template if VM is running"),
             (500, "checksum mismatch (file change by other user?)"),
             (500, "VM 422 is not running"),
