@@ -3,10 +3,11 @@
 use castle_model::audit::{Item, Kind, Standing};
 use castle_model::spec::EscrowAfterDown;
 use castle_model::{Audit, Class, Failure, Secret, Spec};
-use castle_platforms::audit::Auditor;
+use castle_platforms::audit::{Auditor, patiently};
 use castle_platforms::escrow::BUNDLE_KEY;
 use castle_platforms::handed::SecretValues;
 use castle_wire::World;
+use futures::future::join;
 
 use crate::secrets::look::KeptEntry;
 use crate::secrets::source::{Access, Sources};
@@ -22,22 +23,44 @@ pub async fn audit(
     access: &Access,
     gone: Option<bool>,
 ) -> Result<Audit, Failure> {
-    let found = look(spec, world, access, gone.unwrap_or(false)).await?;
+    let found = look(spec, world, access, (gone.unwrap_or(false), None)).await?;
     let stands = |item: &Item| item.kind == Kind::Guest && item.standing == Standing::Expected;
     if gone.is_none() && !found.items.iter().any(stands) {
-        return look(spec, world, access, true).await;
+        return look(spec, world, access, (true, None)).await;
     }
     Ok(found)
 }
 
-async fn look(spec: &Spec, world: &World, access: &Access, gone: bool) -> Result<Audit, Failure> {
+/// Looks at everything that could be left of a castle that has just gone. What was kept in escrow before tells a machine of
+/// ours that answers still from anybody else's: by now that is gone from there.
+///
+/// # Errors
+/// As [`audit`].
+pub async fn audit_after(
+    spec: &Spec,
+    world: &World,
+    access: &Access,
+    kept: Option<&Secret>,
+) -> Result<Audit, Failure> {
+    look(spec, world, access, (true, kept)).await
+}
+
+async fn look(
+    spec: &Spec,
+    world: &World,
+    access: &Access,
+    (gone, before): (bool, Option<&Secret>),
+) -> Result<Audit, Failure> {
     let sources = Sources::open(spec, world, access)?;
-    let secrets = keys(&sources, spec).await?;
+    // Both come from far away, and neither needs the other.
+    let escrowed = patiently("look at what is in escrow", |_| (), || sources.escrowed(spec));
+    let (secrets, escrowed) = join(keys(&sources, spec, |_| ()), escrowed).await;
+    let secrets = secrets?;
     let mut items = Vec::new();
     let mut kept = None;
     // In few words: the rest of the way there stands in the castle file.
     let place = castle_platforms::escrow::words(spec);
-    match sources.escrowed(spec).await {
+    match escrowed {
         Ok((_, entries)) => {
             kept = bundle(&entries);
             items.extend(entries.iter().filter_map(|entry| escrow(spec, &place, entry, gone)));
@@ -48,12 +71,14 @@ async fn look(spec: &Spec, world: &World, access: &Access, gone: bool) -> Result
             items.push(unseen.advice("mend that, then run `castle audit`"));
         }
     }
-    let auditor = Auditor { spec, world, secrets: &secrets, kept: kept.as_ref(), gone };
+    let kept = kept.as_ref().or(before);
+    let auditor = Auditor { spec, world, secrets: &secrets, kept, gone };
     items.extend(auditor.look().await);
     Ok(Audit::new(spec.name.clone(), gone, items))
 }
 
 /// The values of the keys that open the platform, and no others: what is missing beside them stops nobody who cleans up.
+/// `waits` is told of what is waited for.
 ///
 /// # Errors
 /// If a source can not be read, or none has a key.
@@ -61,15 +86,21 @@ pub async fn platform_keys(
     spec: &Spec,
     world: &World,
     access: &Access,
+    waits: impl FnMut(&str) + Send,
 ) -> Result<SecretValues, Failure> {
-    keys(&Sources::open(spec, world, access)?, spec).await
+    keys(&Sources::open(spec, world, access)?, spec, waits).await
 }
 
-async fn keys(sources: &Sources, spec: &Spec) -> Result<SecretValues, Failure> {
+async fn keys(
+    sources: &Sources,
+    spec: &Spec,
+    mut waits: impl FnMut(&str) + Send,
+) -> Result<SecretValues, Failure> {
     let mut values = SecretValues::default();
     for key in spec.platform.secrets() {
         let what = format!("read {}, which opens the platform", key.0);
-        let Some(found) = sources.value(spec, &key.0).await? else {
+        let read = || sources.value(spec, &key.0);
+        let Some(found) = patiently(&what, &mut waits, read).await? else {
             let places = sources.places_of(&key.0).join(", nor ");
             return Err(Failure::new(Class::Gone, what, format!("it is not there: {places}"))
                 .hint("put it there, then run the same command again"));

@@ -24,6 +24,7 @@ pub(crate) const STORE: &str = "infisical";
 pub(crate) const RELEASE: Release = Release {
     layer: "engine",
     component: "external-secrets",
+    proves: "External Secrets runs and its webhook serves",
     overlay: overlay::overlay,
     makes: &[],
     yields: false,
@@ -53,6 +54,7 @@ pub fn proof_id() -> StepId {
 /// What is looked at where Flux installs it.
 pub(crate) const WATCHED: Watched = Watched {
     title: "External Secrets",
+    proves: "External Secrets, as Flux installed it, runs, and every store is Ready",
     namespace: NAMESPACE,
     definitions: &[
         "clustersecretstores.external-secrets.io",
@@ -99,29 +101,32 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         notes.push(NO_STORE.to_owned());
     }
     let mut steps = vec![
-        StepDecl::new(operator_id(), "External Secrets", "operator")
+        StepDecl::new(operator_id(), "External Secrets", "operator", RELEASE.proves)
             .set()
             .needs([ids::access()])
             .weight(16_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .contained("the VMs")
             .notes(notes),
     ];
     if has_store(spec) {
         steps.push(
-            StepDecl::new(store_id(), format!("secret store {STORE}"), "store")
+            StepDecl::new(store_id(), format!("secret store {STORE}"), "store", store::PROVES)
                 .needs([operator_id(), ids::secrets_read()])
                 .weight(1_000)
                 .lives_on([ids::bootstrap()])
+                .disturbed_by([ids::nodes()])
                 .contained("the VMs"),
         );
     }
     if is_proven(spec) {
         steps.push(
-            StepDecl::new(proof_id(), format!("a secret through {STORE}"), "store")
+            StepDecl::new(proof_id(), format!("a secret through {STORE}"), "store", proof::PROVES)
                 .needs([store_id(), ids::secrets_read()])
                 .weight(3_000)
                 .lives_on([ids::bootstrap()])
+                .disturbed_by([ids::nodes()])
                 .contained("the VMs"),
         );
     }

@@ -27,11 +27,13 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
             let mut needs = vec![ids::nodes()];
             needs.extend(layer.after.iter().filter_map(|before| last_step(spec, before)));
             let title = format!("manifests of {}", layer.name);
-            StepDecl::new(manifests_id(&layer.name), title, deadline(spec, &layer.name))
+            let proves = format!("the objects of the layer {} are there and ready", layer.name);
+            StepDecl::new(manifests_id(&layer.name), title, deadline(spec, &layer.name), proves)
                 .set()
                 .needs(needs)
                 .weight(10_000)
                 .lives_on([ids::bootstrap()])
+                .disturbed_by([ids::nodes()])
                 .contained("the VMs")
         })
         .collect()

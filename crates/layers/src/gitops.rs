@@ -35,8 +35,14 @@ const HELM: &str = "helm.toolkit.fluxcd.io/v2";
 /// How often Flux looks whether what a Kustomization depends on is ready; its default of 30 s costs 15 s a level.
 const REQUEUE: &str = "--requeue-dependency=5s";
 
-pub(crate) const RELEASE: Release =
-    Release { layer: "gitops", component: "flux", overlay, makes: &[], yields: true };
+pub(crate) const RELEASE: Release = Release {
+    layer: "gitops",
+    component: "flux",
+    proves: "what Flux brings is applied, and its kinds are served",
+    overlay,
+    makes: &[],
+    yields: true,
+};
 
 /// The step that installs Flux.
 #[must_use]
@@ -90,46 +96,72 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     let mut source_needs = vec![flux_id(), ids::secrets_read()];
     let token = gitops.token.as_ref().map(|token| {
         source_needs.push(token_id());
-        StepDecl::new(token_id(), format!("{} for the repository", token.0), "source")
-            .needs(token_needs)
-            .weight(3_000)
-            .lives_on([ids::bootstrap()])
-            .contained(within)
+        StepDecl::new(
+            token_id(),
+            format!("{} for the repository", token.0),
+            "source",
+            token::PROVES,
+        )
+        .needs(token_needs)
+        .weight(3_000)
+        .lives_on([ids::bootstrap()])
+        .disturbed_by([ids::nodes()])
+        .contained(within)
     });
     let mut steps = vec![
-        StepDecl::new(ids::repository(), format!("what {} holds", gitops.url), "repository")
-            .needs([ids::secrets_read()])
-            .weight(500)
-            .only("it only looks"),
-        StepDecl::new(flux_id(), "Flux", "flux")
+        StepDecl::new(
+            ids::repository(),
+            format!("what {} holds", gitops.url),
+            "repository",
+            repository::PROVES,
+        )
+        .needs([ids::secrets_read()])
+        .weight(500)
+        .only("it only looks"),
+        StepDecl::new(flux_id(), "Flux", "flux", RELEASE.proves)
             .set()
             .needs([ids::access()])
             .weight(1_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .contained(within)
             .notes(RELEASE.notes(spec)),
-        StepDecl::new(controllers_id(), "Flux' controllers", "flux")
+        StepDecl::new(controllers_id(), "Flux' controllers", "flux", "Flux' controllers run")
             .needs([flux_id()])
             .weight(15_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .only("it only proves"),
     ];
     steps.extend(token);
     steps.extend([
-        StepDecl::new(source_id(), format!("{} at {}", gitops.url, gitops.branch), "source")
-            .needs(source_needs)
-            .weight(6_000)
-            .lives_on([ids::bootstrap()])
-            .contained(within),
-        StepDecl::new(handover_id(), format!("handover of {}", gitops.path), "handover")
-            .needs([source_id(), controllers_id(), ids::nodes()])
-            .weight(6_000)
-            .lives_on([ids::bootstrap()])
-            .contained(within),
-        StepDecl::new(convergence_id(), "what Flux builds", "convergence")
+        StepDecl::new(
+            source_id(),
+            format!("{} at {}", gitops.url, gitops.branch),
+            "source",
+            source::PROVES,
+        )
+        .needs(source_needs)
+        .weight(6_000)
+        .lives_on([ids::bootstrap()])
+        .disturbed_by([ids::nodes()])
+        .contained(within),
+        StepDecl::new(
+            handover_id(),
+            format!("handover of {}", gitops.path),
+            "handover",
+            handover::PROVES,
+        )
+        .needs([source_id(), controllers_id(), ids::nodes()])
+        .weight(6_000)
+        .lives_on([ids::bootstrap()])
+        .disturbed_by([ids::nodes()])
+        .contained(within),
+        StepDecl::new(convergence_id(), "what Flux builds", "convergence", convergence::PROVES)
             .needs([handover_id()])
             .weight(40_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .only("it only proves"),
     ]);
     steps

@@ -22,6 +22,7 @@ pub(crate) const NAMESPACE: &str = "metallb-system";
 pub(crate) const RELEASE: Release = Release {
     layer: "networking",
     component: "metallb",
+    proves: "MetalLB runs and its webhook serves",
     overlay: overlay::overlay,
     makes: &[],
     yields: false,
@@ -30,6 +31,7 @@ pub(crate) const RELEASE: Release = Release {
 /// What is looked at where Flux installs it.
 pub(crate) const WATCHED: Watched = Watched {
     title: "MetalLB",
+    proves: "MetalLB, as Flux installed it, runs and has a pool of addresses",
     namespace: NAMESPACE,
     definitions: &["ipaddresspools.metallb.io", "l2advertisements.metallb.io"],
     also: &[("metallb.io/v1beta1", "IPAddressPool", Some(NAMESPACE))],
@@ -62,18 +64,25 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         return vec![watched::declare(&WATCHED, metallb_id(), "metallb")];
     }
     vec![
-        StepDecl::new(metallb_id(), "MetalLB", "metallb")
+        StepDecl::new(metallb_id(), "MetalLB", "metallb", RELEASE.proves)
             .set()
             .needs([ids::access()])
             .weight(15_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .contained("the VMs")
             .notes(RELEASE.notes(spec)),
-        StepDecl::new(pool_id(), format!("address pool {}", spec.network.pool), "pool")
-            .needs([metallb_id()])
-            .weight(6_000)
-            .lives_on([ids::bootstrap()])
-            .contained("the VMs"),
+        StepDecl::new(
+            pool_id(),
+            format!("address pool {}", spec.network.pool),
+            "pool",
+            pool::PROVES,
+        )
+        .needs([metallb_id()])
+        .weight(6_000)
+        .lives_on([ids::bootstrap()])
+        .disturbed_by([ids::nodes()])
+        .contained("the VMs"),
     ]
 }
 

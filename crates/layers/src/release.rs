@@ -17,6 +17,8 @@ pub(crate) struct Release {
     /// The layer that installs it.
     pub(crate) layer: &'static str,
     pub(crate) component: &'static str,
+    /// What the gate of the step that installs it proves.
+    pub(crate) proves: &'static str,
     /// How the castle file changes its objects.
     pub(crate) overlay: fn(&Spec) -> Vec<Adjustment>,
     /// Kind, namespace and name of the workloads that it makes by itself.

@@ -45,16 +45,22 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         secrets_escrow(),
         format!("Talos secrets in {}", castle_platforms::escrow::words(spec)),
         "escrow",
+        escrow::PROVES,
     )
     .needs([inventory_id(), preflight_id()])
     .needs(repository)
     .needs(manifests)
     .weight(500);
     vec![
-        StepDecl::new(secrets_read(), format!("secrets from {}", words(spec)), "read")
-            .weight(300)
-            .always()
-            .nothing_to_undo("it only reads"),
+        StepDecl::new(
+            secrets_read(),
+            format!("secrets from {}", words(spec)),
+            "read",
+            read::PROVES,
+        )
+        .weight(300)
+        .always()
+        .nothing_to_undo("it only reads"),
         match spec.secrets.escrow.after_down {
             EscrowAfterDown::Remove => escrow.undo(),
             EscrowAfterDown::Keep => {

@@ -25,7 +25,7 @@ pub fn manifests_id() -> StepId {
 pub fn declare(spec: &Spec) -> Option<StepDecl> {
     let wanted = !releases(spec).is_empty() || !spec.layers.is_empty();
     wanted.then(|| {
-        StepDecl::new(manifests_id(), "manifests of all layers", "releases")
+        StepDecl::new(manifests_id(), "manifests of all layers", "releases", PROVES)
             .weight(500)
             .only("it only reads")
     })
@@ -66,6 +66,9 @@ struct Manifests {
     cluster: Arc<Cluster>,
     sets: Vec<Set>,
 }
+
+/// What its gate proves.
+const PROVES: &str = "every manifest is read and verified, and takes what the castle file changes";
 
 #[async_trait]
 impl Step for Manifests {

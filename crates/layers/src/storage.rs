@@ -22,6 +22,7 @@ pub(crate) const NAMESPACE: &str = "longhorn-system";
 pub(crate) const RELEASE: Release = Release {
     layer: "storage",
     component: "longhorn",
+    proves: "Longhorn's managers and CSI drivers run, on machines that have what it needs",
     overlay: overlay::overlay,
     yields: false,
     makes: &[
@@ -36,6 +37,7 @@ pub(crate) const RELEASE: Release = Release {
 /// What is looked at where Flux installs it.
 pub(crate) const WATCHED: Watched = Watched {
     title: "Longhorn",
+    proves: "Longhorn, as Flux installed it, runs, and every storage node has a disk",
     namespace: NAMESPACE,
     definitions: &["nodes.longhorn.io", "volumes.longhorn.io"],
     also: &[
@@ -67,19 +69,21 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         return vec![watched::declare(&WATCHED, longhorn_id(), "longhorn")];
     }
     vec![
-        StepDecl::new(longhorn_id(), "Longhorn", "longhorn")
+        StepDecl::new(longhorn_id(), "Longhorn", "longhorn", RELEASE.proves)
             .set()
             .needs([ids::access()])
             // It asks its machines what they run with: they answer as ours once they have their configs.
             .needs(storage_nodes(spec).into_iter().map(ids::config))
             .weight(80_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .contained("the VMs")
             .notes(RELEASE.notes(spec)),
-        StepDecl::new(volume_id(), "probe volume", "volume")
+        StepDecl::new(volume_id(), "probe volume", "volume", volume::PROVES)
             .needs([longhorn_id(), ids::nodes()])
             .weight(10_000)
             .lives_on([ids::bootstrap()])
+            .disturbed_by([ids::nodes()])
             .contained("the VMs"),
     ]
 }

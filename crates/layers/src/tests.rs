@@ -32,6 +32,7 @@ mod drift;
 mod handover;
 mod machines;
 mod owners;
+mod proofs;
 mod sets;
 mod silent;
 mod ways;

@@ -23,6 +23,8 @@ use crate::objects::{held_up, held_up_among};
 pub(crate) struct Watched {
     /// Its name for a person: `MetalLB`.
     pub(crate) title: &'static str,
+    /// What its gate proves.
+    pub(crate) proves: &'static str,
     /// Its namespace, which every way of installing it uses by default.
     pub(crate) namespace: &'static str,
     /// Definitions that it can not be without.
@@ -35,10 +37,11 @@ pub(crate) struct Watched {
 
 /// The step of a layer that is left to Flux.
 pub(crate) fn declare(watched: &Watched, id: StepId, deadline: &str) -> StepDecl {
-    StepDecl::new(id, format!("{}, installed by Flux", watched.title), deadline)
+    StepDecl::new(id, format!("{}, installed by Flux", watched.title), deadline, watched.proves)
         .needs([gitops::handover_id()])
         .weight(20_000)
         .lives_on([ids::bootstrap()])
+        .disturbed_by([ids::nodes()])
         .observed("Flux installs it, castle only looks")
 }
 

@@ -28,16 +28,15 @@ impl Found {
     /// waited for.
     ///
     /// # Errors
-    /// If the keys that open the platform can not be had, Proxmox does not answer, or a number in `forced` is not among
-    /// those that the list shows.
+    /// If the keys that open the platform can not be had, or Proxmox does not answer.
     pub async fn look(
         spec: &Spec,
         world: &World,
         access: &Access,
         forced: &BTreeSet<VmId>,
-        waits: impl FnMut(&str) + Send,
+        mut waits: impl FnMut(&str) + Send,
     ) -> Result<Self, Failure> {
-        let keys = platform_keys(spec, world, access).await?;
+        let keys = platform_keys(spec, world, access, &mut waits).await?;
         let hits = list(spec, world, &keys, forced, waits).await?;
         let before = audit(spec, world, access, Some(true)).await?;
         Ok(Self { hits, before })

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use castle_engine::Pace;
-use castle_engine::wait::until;
+use castle_engine::wait::{answered, until};
 use castle_model::audit::{Item, Kind, Standing};
 use castle_model::spec::PlatformSpec;
 use castle_model::{Failure, Secret, Spec, Verdict};
@@ -28,7 +28,7 @@ pub struct Auditor<'a> {
     pub world: &'a World,
     /// The values of the keys that open the platform.
     pub secrets: &'a SecretValues,
-    /// The Talos secrets in escrow, if any are: they tell our own machines from others.
+    /// The Talos secrets that are in escrow or have just gone from there, if any: they tell our own machines from others.
     pub kept: Option<&'a Secret>,
     /// Whether the castle should be gone.
     pub gone: bool,
@@ -80,6 +80,24 @@ impl Auditor<'_> {
         });
         join_all(looks).await.into_iter().flatten().collect()
     }
+}
+
+/// Asks a part of the world for some time, and tells why it is asked again.
+///
+/// # Errors
+/// What it says for good, or still says when that time is over.
+pub async fn patiently<T, F, Fut>(
+    what: &str,
+    mut waits: impl FnMut(&str) + Send,
+    look: F,
+) -> Result<T, Failure>
+where
+    T: Send,
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = Result<T, Failure>> + Send,
+{
+    let again = |failure: &Failure, _| waits(&format!("an answer: {failure}"));
+    answered(what, Instant::now() + PATIENCE, again, look).await
 }
 
 /// Asks a part of the world for some time; what does not answer then is a thing that was not seen.

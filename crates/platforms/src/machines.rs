@@ -41,23 +41,38 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     }
     let count = spec.nodes.len();
     let mut decls = vec![
-        StepDecl::new(inventory_id(), format!("who answers at {count} addresses"), "preflight")
-            .needs([secrets_read()])
-            .weight(500)
-            .only("it only looks"),
-        StepDecl::new(preflight_id(), format!("{count} machines and addresses"), "preflight")
-            .needs([inventory_id()])
-            .weight(500)
-            .only("it only looks"),
-        StepDecl::new(image_id(), format!("installer of Talos {}", spec.talos), "preflight")
-            .needs([preflight_id()])
-            .weight(500)
-            .nothing_to_undo("the image factory keeps what it was told, for everybody"),
+        StepDecl::new(
+            inventory_id(),
+            format!("who answers at {count} addresses"),
+            "preflight",
+            inventory::PROVES,
+        )
+        .needs([secrets_read()])
+        .weight(500)
+        .only("it only looks"),
+        StepDecl::new(
+            preflight_id(),
+            format!("{count} machines and addresses"),
+            "preflight",
+            preflight::PROVES,
+        )
+        .needs([inventory_id()])
+        .weight(500)
+        .only("it only looks"),
+        StepDecl::new(
+            image_id(),
+            format!("installer of Talos {}", spec.talos),
+            "preflight",
+            installer::PROVES,
+        )
+        .needs([preflight_id()])
+        .weight(500)
+        .nothing_to_undo("the image factory keeps what it was told, for everybody"),
     ];
     let planes: Vec<StepId> = spec.control_planes().map(|node| machine_id(&node.name)).collect();
     for node in spec.nodes.iter().filter(|node| matches!(node.body, Body::Standing(_))) {
         let title = format!("machine {} at {}", node.name, node.address);
-        let mut decl = StepDecl::new(machine_id(&node.name), title, "machine")
+        let mut decl = StepDecl::new(machine_id(&node.name), title, "machine", machine::PROVES)
             .needs([image_id(), secrets_escrow()])
             .lives_on([secrets_escrow()])
             .weight(500)

@@ -2,27 +2,36 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use castle_engine::{Acted, Context, Graph, Step};
-use castle_kubernetes::judge::{judge, judge_all};
+use castle_engine::{Acted, Context, Graph, Pace, Step};
+use castle_kubernetes::judge::{judge, judge_among};
 use castle_kubernetes::{Object, ObjectId, Place};
-use castle_model::spec::NodeSpec;
+use castle_model::spec::{Body, NodeSpec};
 use castle_model::{Change, Failure, Observed, Spec, StepDecl, Verb, Verdict};
 use castle_talos::Presence;
 use castle_wire::World;
 use serde_json::Value;
+use tokio::time::timeout;
 
+use self::boots::{Boots, Told, stale};
 use crate::cluster::{Closer, Cluster, Objects, few, observed};
 use crate::handed::LIFE;
 use crate::ids;
+use crate::proxmox::inventory::INVENTORY;
 use crate::talos::{LIFE_OUTPUT, Patience, Realm, proven_in_this_life};
+
+mod boots;
 
 const SYSTEM: &str = "kube-system";
 
 /// The service of a machine that is a node, and its state when it does what it should.
 const KUBELET: &str = "kubelet";
 const RUNNING: &str = "Running";
+
+/// Within this time a kubelet that comes up registers its Node, once an API server answers: a dozen seconds, with room.
+const JOINS_WITHIN: Duration = Duration::from_secs(30);
 
 /// What runs on every node: the network between pods, and the way to services.
 const ON_EACH: [&str; 2] = ["kube-flannel", "kube-proxy"];
@@ -32,7 +41,7 @@ const ON_EACH: [&str; 2] = ["kube-flannel", "kube-proxy"];
 pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     let title = format!("{} nodes Ready, network rolled out", spec.nodes.len());
     vec![
-        StepDecl::new(ids::nodes(), title, "nodes")
+        StepDecl::new(ids::nodes(), title, "nodes", PROVES)
             .needs([ids::access()])
             // A machine that got no config never becomes a node: its own step says so, and once is enough.
             .needs(ids::all_configs(spec))
@@ -58,11 +67,11 @@ struct Nodes {
 
 impl Nodes {
     /// Restarts the kubelets of nodes that had joined and are gone: each registers its Node when it starts, and only then.
-    async fn bring_back(&self, cx: &Context) -> Result<Change, Failure> {
+    async fn bring_back(&self, cx: &Context, all: bool) -> Result<Change, Failure> {
         let spec = &self.cluster.spec;
         let there = self.cluster.look(cx, &Self::places()).await?;
         let mut change = Change::Unchanged;
-        for node in gone(&spec.nodes, &there) {
+        for node in gone(&spec.nodes, &there).filter(|node| all || stood(cx, node)) {
             // A machine that does not answer, or whose kubelet is about to start, joins by itself when it can.
             let Presence::Ours(talos) = self.realm.look(cx, node.address).await? else { continue };
             let failed = |error: castle_talos::TalosError| {
@@ -81,6 +90,23 @@ impl Nodes {
         Ok(change)
     }
 
+    /// Whether machines that stood when the run began join by themselves. No journal may know that they have joined before,
+    /// a cluster that is gone or this one; whoever only comes up joins within this time.
+    async fn joins_by_itself(&self, cx: &Context) -> Result<bool, Failure> {
+        let nodes = &self.cluster.spec.nodes;
+        if !nodes.iter().any(|node| stood(cx, node)) {
+            return Ok(true);
+        }
+        let joined = cx.wait(Pace::GATE, "nodes that stood before to join", || async {
+            let there = self.cluster.look(cx, &Self::places()).await?;
+            let late = gone(nodes, &there).find(|node| stood(cx, node));
+            Ok(late.map_or(Verdict::Ready(()), |node| {
+                Verdict::waiting(format!("not joined yet: {}", node.name))
+            }))
+        });
+        timeout(JOINS_WITHIN, joined).await.map_or(Ok(false), |joined| joined.map(|()| true))
+    }
+
     fn places() -> Vec<Place> {
         vec![
             Place::everywhere("v1", "Node"),
@@ -89,6 +115,9 @@ impl Nodes {
         ]
     }
 }
+
+/// What its gate proves.
+const PROVES: &str = "every node is Ready and its network is rolled out";
 
 #[async_trait]
 impl Step for Nodes {
@@ -111,8 +140,9 @@ impl Step for Nodes {
             );
             return Ok(Observed::wrong(what));
         }
-        let seen =
-            observed(settle(&self.cluster.spec.nodes, self.cluster.spec.machine.coredns, &there));
+        let told = boots::told(&self.realm, cx, &self.cluster.spec.nodes).await?;
+        let coredns = self.cluster.spec.machine.coredns;
+        let seen = observed(settle(&self.cluster.spec.nodes, coredns, &there, &told));
         if !before && matches!(seen, Observed::Right { .. }) {
             cx.learn(LIFE_OUTPUT, cx.outputs().get(&LIFE)?.incarnation.to_string());
         }
@@ -123,19 +153,29 @@ impl Step for Nodes {
         let life = cx.outputs().get(&LIFE)?.incarnation.to_string();
         // Before all of them have joined once, a Node that is missing is one that has not come yet.
         let before = proven_in_this_life(cx)?;
-        let change = if before { self.bring_back(cx).await? } else { Change::Unchanged };
+        let change = if before || !self.joins_by_itself(cx).await? {
+            self.bring_back(cx, before).await?
+        } else {
+            Change::Unchanged
+        };
         Ok(Acted::of(change).with(LIFE_OUTPUT, life))
     }
 
     async fn gate(&self, cx: &Context) -> Result<String, Failure> {
         let spec = &self.cluster.spec;
         let patience = Patience::of(cx);
-        let judge = |objects: &Objects| settle(&spec.nodes, spec.machine.coredns, objects);
+        let boots = Boots::ask(&self.realm, cx, &spec.nodes).await?;
+        let judge = |objects: &Objects| {
+            let told = boots.told();
+            boots.note(stale(&spec.nodes, objects, &told).is_none());
+            settle(&spec.nodes, spec.machine.coredns, objects, &told)
+        };
         // Why a node is not Ready is seen on its machine, not through Kubernetes.
         let closer = Closer {
-            due: &|| patience.until(),
+            due: &|| boots.due().map_or(patience.until(), |due| due.min(patience.until())),
             look: &|| {
                 Box::pin(async {
+                    boots.ask_again(&self.realm, cx, &spec.nodes).await;
                     if patience.is_over() {
                         self.realm.look_closer(cx, &spec.nodes, true, &patience).await;
                     }
@@ -143,7 +183,10 @@ impl Step for Nodes {
             },
         };
         let what = "every node to be Ready";
-        let settled = self.cluster.settled_by(cx, what, Self::places(), judge, Some(closer)).await;
+        // What keeps the network's own pods is said by them alone: an image that does not come, a rate limit.
+        let mut places = Self::places();
+        places.push(Place::within("v1", "Pod", SYSTEM));
+        let settled = self.cluster.settled_by(cx, what, places, judge, Some(closer)).await;
         let late = match settled {
             Ok(proof) => return Ok(proof),
             Err(failure) => failure,
@@ -166,6 +209,12 @@ impl Step for Nodes {
     }
 }
 
+/// Whether the machine of a node stood already when the run began.
+fn stood(cx: &Context, node: &NodeSpec) -> bool {
+    let Body::Vm(vm) = &node.body else { return false };
+    cx.outputs().get(&INVENTORY).is_ok_and(|inventory| inventory.ours.contains_key(&vm.vmid))
+}
+
 /// The declared nodes that the cluster does not know; none where it knows of nothing at all.
 fn gone<'a>(nodes: &'a [NodeSpec], there: &'a Objects) -> impl Iterator<Item = &'a NodeSpec> {
     let is_known =
@@ -183,7 +232,7 @@ fn cordoned<'a>(nodes: &'a [NodeSpec], objects: &Objects) -> Vec<&'a str> {
 }
 
 /// Judges the declared nodes, what runs on each of them, and the name server where Talos keeps one.
-fn settle(nodes: &[NodeSpec], coredns: bool, objects: &Objects) -> Verdict {
+fn settle(nodes: &[NodeSpec], coredns: bool, objects: &Objects, told: &Told) -> Verdict {
     let (mut missing, mut there) = (Vec::new(), Vec::new());
     for node in nodes {
         let Some(object) = objects.get(&ObjectId::cluster("v1", "Node", node.name.as_str())) else {
@@ -203,7 +252,7 @@ fn settle(nodes: &[NodeSpec], coredns: bool, objects: &Objects) -> Verdict {
     if !missing.is_empty() {
         return Verdict::Waiting(format!("not joined yet: {}", few(&missing)));
     }
-    if let Some(reason) = not_ready(&there) {
+    if let Some(reason) = not_ready(&there).or_else(|| stale(nodes, objects, told)) {
         return Verdict::Waiting(reason);
     }
     let mut wanted = ON_EACH.map(|name| ("DaemonSet", name)).to_vec();
@@ -214,7 +263,7 @@ fn settle(nodes: &[NodeSpec], coredns: bool, objects: &Objects) -> Verdict {
             None => return Verdict::Waiting(format!("{kind} {SYSTEM}/{name} is not there yet")),
         }
     }
-    if let Verdict::Waiting(reason) = judge_all(there.iter().copied()) {
+    if let Some(reason) = late(&there, objects) {
         return Verdict::Waiting(reason);
     }
     for (object, name) in there.iter().skip(nodes.len()).zip(ON_EACH) {
@@ -226,14 +275,25 @@ fn settle(nodes: &[NodeSpec], coredns: bool, objects: &Objects) -> Verdict {
             ));
         }
     }
-    match judge_all(there.iter().copied()) {
-        Verdict::Ready(_) => Verdict::Ready(format!(
-            "{} nodes Ready; {}",
-            nodes.len(),
-            words(there.last().map(|o| judge(o)))
-        )),
-        other => other,
+    let failed = there.iter().map(|object| judge(object));
+    if let Some(failed) = failed.into_iter().find(|verdict| matches!(verdict, Verdict::Failed(_))) {
+        return failed;
     }
+    let proof = words(there.last().map(|object| judge(object)));
+    Verdict::Ready(format!("{} nodes Ready; {proof}", nodes.len()))
+}
+
+/// What keeps the first that is late, in the words of its pods where they are looked at, and how many more are.
+fn late(there: &[&Object], around: &Objects) -> Option<String> {
+    let mut late = there.iter().filter_map(|object| match judge_among(object, around.values()) {
+        Verdict::Waiting(reason) => Some(reason),
+        Verdict::Ready(_) | Verdict::Failed(_) => None,
+    });
+    let first = late.next()?;
+    Some(match late.count() {
+        0 => first,
+        more => format!("{first}; and {more} more"),
+    })
 }
 
 fn words(verdict: Option<Verdict>) -> String {
@@ -279,130 +339,4 @@ fn address(node: &Object) -> Option<Ipv4Addr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use castle_model::spec::Role;
-    use castle_model::spec::{Body, StandingSpec};
-    use serde_json::json;
-
-    use super::*;
-
-    /// What a kubelet says before the network is there.
-    const CNI: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady \
-        message:Network plugin returns error: cni plugin not initialized";
-
-    fn wanted() -> Vec<NodeSpec> {
-        let node = |name: &str, last: u8, role| NodeSpec {
-            name: name.parse().unwrap(),
-            role,
-            address: [10, 0, 0, last].into(),
-            body: Body::Standing(StandingSpec { uuid: None, data_disk: false }),
-        };
-        vec![node("cp-01", 1, Role::ControlPlane), node("worker-01", 2, Role::Worker)]
-    }
-
-    fn node(name: &str, address: &str, ready: &str) -> Value {
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {
-            "addresses": [{"type": "InternalIP", "address": address}],
-            "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": CNI}]}})
-    }
-
-    fn on_each(name: &str, available: u32) -> Value {
-        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "kube-system"},
-            "status": {"desiredNumberScheduled": available, "updatedNumberScheduled": available, "numberAvailable": available}})
-    }
-
-    fn coredns() -> Value {
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "coredns", "namespace": "kube-system"},
-            "spec": {"replicas": 2}, "status": {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}})
-    }
-
-    fn say(objects: Vec<Value>) -> String {
-        say_with(true, objects)
-    }
-
-    fn say_with(coredns: bool, objects: Vec<Value>) -> String {
-        let objects =
-            objects.into_iter().map(|v| Object::new(v).unwrap()).map(|o| (o.id(), o)).collect();
-        match settle(&wanted(), coredns, &objects) {
-            Verdict::Ready(words) => format!("ready: {words}"),
-            Verdict::Waiting(words) => format!("waiting: {words}"),
-            Verdict::Failed(failure) => failure.to_string(),
-        }
-    }
-
-    #[test]
-    fn each_missing_proof_is_named() {
-        let (one, two) = (node("cp-01", "10.0.0.1", "True"), node("worker-01", "10.0.0.2", "True"));
-        assert_eq!(say(vec![one.clone()]), "waiting: not joined yet: worker-01");
-        assert_eq!(
-            say(vec![one.clone(), node("worker-01", "10.0.0.9", "True")]),
-            "waiting: Node worker-01 has the address 10.0.0.9, not 10.0.0.2"
-        );
-        assert_eq!(
-            say(vec![one.clone(), two.clone()]),
-            "waiting: DaemonSet kube-system/kube-flannel is not there yet"
-        );
-        assert_eq!(
-            say(vec![one.clone(), node("worker-01", "10.0.0.2", "False")]),
-            "waiting: 1 of 2 nodes are not Ready: worker-01 (container runtime network not ready)"
-        );
-        let (flannel, proxy) = (on_each("kube-flannel", 2), on_each("kube-proxy", 2));
-        let with = |extra: &[&Value]| {
-            let all = [&one, &two].into_iter().chain(extra.iter().copied());
-            all.cloned().collect::<Vec<Value>>()
-        };
-        let late = on_each("kube-flannel", 1);
-        assert_eq!(
-            say(with(&[&late, &proxy, &coredns()])),
-            "waiting: kube-flannel runs on 1 of 2 nodes"
-        );
-        assert_eq!(
-            say(with(&[&flannel, &coredns()])),
-            "waiting: DaemonSet kube-system/kube-proxy is not there yet"
-        );
-        assert_eq!(
-            say(with(&[&flannel, &on_each("kube-proxy", 0), &coredns()])),
-            "waiting: kube-proxy runs on 0 of 2 nodes"
-        );
-        assert_eq!(
-            say(with(&[&flannel, &proxy])),
-            "waiting: Deployment kube-system/coredns is not there yet"
-        );
-        assert_eq!(
-            say(with(&[&flannel, &proxy, &coredns()])),
-            "ready: 2 nodes Ready; Deployment kube-system/coredns has 2 of 2 replicas available"
-        );
-        let without = say_with(false, with(&[&flannel, &proxy]));
-        assert!(without.starts_with("ready: 2 nodes Ready; DaemonSet"), "{without}");
-    }
-
-    #[test]
-    fn nodes_that_are_not_ready_are_told_on_one_line() {
-        let said = |name: &str, message: &str| {
-            Object::new(
-                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {
-                "conditions": [{"type": "Ready", "status": "False", "message": message}]}}),
-            )
-            .unwrap()
-        };
-        let one = said("cp-01", CNI);
-        let two = said(
-            "cp-02",
-            "[PLEG is not healthy: pleg was last seen active 3m ago, CSINode is not there]",
-        );
-        let three = said("cp-03", "Kubelet stopped posting node status.");
-        assert_eq!(
-            not_ready(&[&one, &one, &one]).unwrap(),
-            "3 of 3 nodes are not Ready: cp-01, cp-01 and 1 more (container runtime network not ready)"
-        );
-        assert_eq!(
-            not_ready(&[&two, &three, &one]).unwrap(),
-            "3 of 3 nodes are not Ready: cp-02 (PLEG is not healthy), cp-03 (Kubelet stopped posting node status) and 1 more"
-        );
-        assert_eq!(
-            not_ready(&[&said("cp-04", "")]).unwrap(),
-            "1 of 1 nodes are not Ready: cp-04 (has not reported yet)"
-        );
-        assert_eq!(not_ready(&[]), None);
-    }
-}
+mod tests;

@@ -20,6 +20,7 @@ use crate::ids::{secrets_escrow, secrets_read};
 pub(crate) mod audit;
 mod census;
 mod disks;
+mod half_made;
 pub mod image;
 pub mod inventory;
 pub mod mark;
@@ -74,30 +75,45 @@ pub fn vm_id(node: &NodeName) -> StepId {
 pub fn declare(spec: &Wanted) -> Vec<StepDecl> {
     let platform = &spec.platform;
     let mut decls = vec![
-        StepDecl::new(inventory_id(), format!("guests of {}", platform.endpoint), "preflight")
-            .needs([secrets_read()])
-            .weight(200)
-            .only("it only looks"),
-        StepDecl::new(preflight_id(), format!("host {} and addresses", platform.node), "preflight")
-            .needs([inventory_id()])
-            .weight(3000)
-            .only("it only looks"),
-        StepDecl::new(image_id(), image::title(spec), "image")
+        StepDecl::new(
+            inventory_id(),
+            format!("guests of {}", platform.endpoint),
+            "preflight",
+            inventory::PROVES,
+        )
+        .needs([secrets_read()])
+        .weight(200)
+        .only("it only looks"),
+        StepDecl::new(
+            preflight_id(),
+            format!("host {} and addresses", platform.node),
+            "preflight",
+            preflight::PROVES,
+        )
+        .needs([inventory_id()])
+        .weight(3000)
+        .only("it only looks"),
+        StepDecl::new(image_id(), image::title(spec), "image", image::PROVES)
             .needs([preflight_id()])
             .weight(9000)
             .undo(),
     ];
     decls.push(
-        StepDecl::new(strays_id(), "VMs that the castle file no longer names", "vm")
-            .needs([StepId::new("secrets", "escrow")])
-            .weight(200)
-            .observed("on the way up it is only told of")
-            .undo(),
+        StepDecl::new(
+            strays_id(),
+            "VMs that the castle file no longer names",
+            "vm",
+            strays::PROVES,
+        )
+        .needs([StepId::new("secrets", "escrow")])
+        .weight(200)
+        .observed("on the way up it is only told of")
+        .undo(),
     );
     for node in &spec.nodes {
         let title = format!("VM {} ({}) on {}", node.name, node.vmid, platform.node);
         decls.push(
-            StepDecl::new(vm_id(&node.name), title, "vm")
+            StepDecl::new(vm_id(&node.name), title, "vm", vm::PROVES)
                 .needs([image_id(), secrets_escrow()])
                 // A life that is begun anew has no machine of the old one.
                 .lives_on([secrets_escrow()])

@@ -59,7 +59,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
     for node in &spec.nodes {
         let title = format!("{} answers at {}", node.name, node.address);
         decls.push(
-            StepDecl::new(boot_id(node), title, "boot")
+            StepDecl::new(boot_id(node), title, "boot", boot::PROVES)
                 .needs([home_id(node), ids::secrets_escrow()])
                 .lives_on([home_id(node)])
                 .weight(14_000)
@@ -67,7 +67,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         );
         let title = format!("Talos config of {}", node.name);
         decls.push(
-            StepDecl::new(ids::config(node), title, "apply")
+            StepDecl::new(ids::config(node), title, "apply", config::PROVES)
                 .needs([boot_id(node)])
                 .lives_on([home_id(node)])
                 .weight(if node.role == Role::ControlPlane { 3000 } else { 2000 })
@@ -78,28 +78,33 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
         );
     }
     decls.push(
-        StepDecl::new(ids::bootstrap(), bootstrap_title(spec), "bootstrap")
+        StepDecl::new(ids::bootstrap(), bootstrap_title(spec), "bootstrap", bootstrap::PROVES)
             .needs(ids::control_plane_configs(spec))
             .lives_on(ids::control_plane_configs(spec))
             .weight(12_000)
             .contained("the machines"),
     );
     decls.push(
-        StepDecl::new(ids::etcd(), "one etcd on every control plane", "etcd")
+        StepDecl::new(ids::etcd(), "one etcd on every control plane", "etcd", etcd::PROVES)
             .needs([ids::bootstrap()])
             .lives_on([ids::bootstrap()])
             .weight(20_000)
             .only("it only waits"),
     );
     decls.push(
-        StepDecl::new(ids::vip(), format!("Kubernetes API at {}", spec.network.vip), "vip")
-            .needs([ids::bootstrap()])
-            .lives_on([ids::bootstrap()])
-            .weight(18_000)
-            .only("it only waits"),
+        StepDecl::new(
+            ids::vip(),
+            format!("Kubernetes API at {}", spec.network.vip),
+            "vip",
+            vip::PROVES,
+        )
+        .needs([ids::bootstrap()])
+        .lives_on([ids::bootstrap()])
+        .weight(18_000)
+        .only("it only waits"),
     );
     decls.push(
-        StepDecl::new(ids::access(), "the way into the cluster", "vip")
+        StepDecl::new(ids::access(), "the way into the cluster", "vip", access::PROVES)
             .needs([ids::vip()])
             .weight(100)
             .nothing_to_undo("it lives in memory"),
@@ -111,7 +116,7 @@ pub fn declare(spec: &Spec) -> Vec<StepDecl> {
 /// Nothing needs this step: what works on the cluster need not wait until the ways in are kept.
 fn keys_decl(spec: &Spec) -> StepDecl {
     let title = format!("ways in kept in {}", escrow::words(spec));
-    let decl = StepDecl::new(ids::keys(), title, "keys")
+    let decl = StepDecl::new(ids::keys(), title, "keys", keys::PROVES)
         .needs([ids::access(), ids::secrets_read()])
         .lives_on([ids::secrets_escrow()])
         .weight(500);

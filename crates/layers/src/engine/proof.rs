@@ -28,6 +28,9 @@ pub(super) const PROBE: Probe = Probe {
 /// The step.
 pub(crate) struct Proof(pub(crate) Arc<Cluster>);
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "one secret has come through the store with a value";
+
 #[async_trait]
 impl Step for Proof {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

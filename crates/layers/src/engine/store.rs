@@ -44,6 +44,9 @@ pub(super) fn wanted(cluster: &Cluster, cx: &Context, mark: &Mark) -> Result<Vec
     marked(mark, vec![secret, store(infisical)])
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the secret store is Ready";
+
 #[async_trait]
 impl Step for SecretStore {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -66,6 +66,9 @@ impl Convergence {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "every Kustomization is Ready at what its source holds";
+
 #[async_trait]
 impl Step for Convergence {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

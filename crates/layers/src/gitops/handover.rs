@@ -47,6 +47,9 @@ impl Handover {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the root Kustomization is applied at what its source holds";
+
 #[async_trait]
 impl Step for Handover {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -112,6 +112,9 @@ impl Repository {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the repository holds what Flux is to build";
+
 #[async_trait]
 impl Step for Repository {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

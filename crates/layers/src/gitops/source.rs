@@ -110,6 +110,9 @@ fn id() -> ObjectId {
     ObjectId::namespaced(SOURCES, "GitRepository", NAMESPACE, NAMESPACE)
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "Flux has fetched the head of the branch";
+
 #[async_trait]
 impl Step for Source {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -80,6 +80,9 @@ impl Token {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the repository's token is in the cluster";
+
 #[async_trait]
 impl Step for Token {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -58,6 +58,10 @@ impl Pool {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str =
+    "the address pool is accepted and read back, and a service got an address of it";
+
 #[async_trait]
 impl Step for Pool {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

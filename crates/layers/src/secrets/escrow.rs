@@ -143,6 +143,9 @@ impl Escrow {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the Talos secrets of this life are kept and read back";
+
 #[async_trait]
 impl Step for Escrow {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
@@ -176,7 +179,14 @@ impl Step for Escrow {
             _ => {
                 self.refuse_foreign_ways(&entries)?;
                 self.keeper()?.0.writable()?;
-                Ok(Observed::Absent)
+                Ok(match kept {
+                    Some(life) => Observed::Unused {
+                        why: format!(
+                            "no machine was made in the life {life}, so another one begins"
+                        ),
+                    },
+                    None => Observed::Absent,
+                })
             }
         }
     }

@@ -29,6 +29,9 @@ impl Read {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "every required key is read from its source";
+
 #[async_trait]
 impl Step for Read {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

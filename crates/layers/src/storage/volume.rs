@@ -37,6 +37,9 @@ impl Volume {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "every storage node has a disk, and a probe volume binds";
+
 #[async_trait]
 impl Step for Volume {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

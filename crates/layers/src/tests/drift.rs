@@ -86,6 +86,8 @@ fn is_mended(rules: &[&str], told: &[&str]) {
         assert_eq!(drift, told, "{rules:?}");
         assert!(!consent, "{rules:?}: nothing is replaced that can be mended");
         rehearsal.mended().await;
+        // Pods of a machine that was away come back after it, when their layers have been looked at: the next run sees them.
+        rehearsal.mended().await;
         assert_eq!(rehearsal.books(), before, "{rules:?}");
         assert_eq!(rehearsal.drift().await.0, [""; 0], "{rules:?}");
         rehearsal.stands_quietly("once mended").await;
@@ -100,12 +102,21 @@ fn mute(name: &str, address: &str) -> String {
     )
 }
 
+/// What is told of a Node that may be one of an earlier boot, as long as its machine does not say which one it is in.
+fn unproven(name: &str) -> String {
+    format!(
+        "castle platform/nodes: {name} does not tell which boot it is in: it does not answer as a machine of this castle: \
+         waited for, and proven again, after platform/vm/{name}"
+    )
+}
+
 #[test]
 fn a_machine_that_was_switched_off_is_switched_on() {
     is_mended(
         &["proxmox worker-01: stopped"],
         &[
             "castle platform/vm/worker-01: it is switched off -> switched on: mended in place",
+            &unproven("worker-01"),
             &mute("worker-01", "192.168.1.214"),
         ],
     );
@@ -115,7 +126,7 @@ fn a_machine_that_was_switched_off_is_switched_on() {
 fn a_worker_and_a_control_plane_that_are_gone_are_made_again_under_their_old_names() {
     for name in ["worker-02", "cp-02"] {
         let gone = format!("castle platform/vm/{name}: it is gone: made again");
-        is_mended(&[&format!("proxmox {name}: destroyed")], &[&gone]);
+        is_mended(&[&format!("proxmox {name}: destroyed")], &[&gone, &unproven(name)]);
     }
 }
 
@@ -164,7 +175,7 @@ fn settings_of_a_machine_are_set_back_and_castle_says_when_they_are_in_force() {
         rehearsal.poke("proxmox cp-02: edited cores 2");
         assert_eq!(rehearsal.drift().await.0, [
             "castle platform/vm/cp-02: cores 2 -> 4, in force when it is next switched off and on: mended in place",
-            "castle platform/vm/worker-01: memory 4096 -> 8192, onboot 0 -> 1, in force when it is next switched off and on: mended in place",
+            "castle platform/vm/worker-01: memory 4096 -> 8192 MiB, onboot 0 -> 1, in force when it is next switched off and on: mended in place",
         ]);
         rehearsal.mended().await;
         let guest = rehearsal.guest(431);
@@ -199,7 +210,7 @@ fn a_disk_that_was_grown_is_never_shrunk_and_a_machine_is_replaced_only_with_con
         rehearsal.poke(&format!("proxmox worker-02: edited scsi0 \"{larger}\""));
         let (drift, consent) = rehearsal.drift().await;
         assert_eq!(drift, [
-            "castle platform/vm/worker-02: its system disk has 60 GiB, the castle file says 40, and disks never shrink: destroyed and made anew, if you agree",
+            "castle platform/vm/worker-02: system disk 60 -> 40 GiB, and disks never shrink: destroyed and made anew, if you agree",
         ]);
         assert!(consent, "nothing of it is done unasked");
         // A control plane may hold a part of etcd: that is for a person to decide.
@@ -207,7 +218,7 @@ fn a_disk_that_was_grown_is_never_shrunk_and_a_machine_is_replaced_only_with_con
         rehearsal.poke(&format!("proxmox cp-03: edited scsi0 \"{larger}\""));
         let (drift, _) = rehearsal.drift().await;
         assert_eq!(drift[0],
-            "castle platform/vm/cp-03: its system disk has 60 GiB, the castle file says 40, and disks never shrink: `up` stops here",
+            "castle platform/vm/cp-03: system disk 60 -> 40 GiB, and disks never shrink: `up` stops here",
         );
     });
 }
@@ -287,7 +298,7 @@ fn a_node_that_was_deleted_joins_again_because_its_kubelet_is_restarted() {
 }
 
 #[test]
-fn a_node_that_nobody_remembers_is_waited_for_and_its_cure_is_told() {
+fn a_node_that_nobody_remembers_is_brought_back_where_its_machine_stood_before() {
     runtime().unwrap().block_on(async {
         let mut rehearsal = Rehearsal::open(sized(1, 1), 7);
         rehearsal.mended().await;
@@ -295,13 +306,7 @@ fn a_node_that_nobody_remembers_is_waited_for_and_its_cure_is_told() {
         // Without a journal it may as well be one that has not joined yet.
         rehearsal.forget();
         let report = rehearsal.up().await;
-        let failure = &report.failures[&castle_platforms::ids::nodes()];
-        assert!(
-            failure.hint.as_deref().unwrap_or_default().contains("service kubelet restart"),
-            "{failure:?}"
-        );
-        rehearsal.poke("talos worker-01: reboots");
-        rehearsal.mended().await;
+        assert!(report.failures.is_empty(), "{:?}", report.failures);
         rehearsal.stands_quietly("once it has joined").await;
     });
 }
@@ -323,7 +328,7 @@ fn everything_that_differs_is_named_though_one_stands_behind_the_other() {
         let (drift, consent) = rehearsal.drift().await;
         assert_eq!(drift, [
             "castle platform/vm/cp-01: onboot 0 -> 1: mended in place",
-            "castle platform/vm/worker-01: memory 4096 -> 8192, in force when it is next switched off and on: mended in place",
+            "castle platform/vm/worker-01: memory 4096 -> 8192 MiB, in force when it is next switched off and on: mended in place",
             "castle networking/pool: 1 to change (IPAddressPool metallb-system/castle: kubectl-edit has changed .spec.addresses \
              192.168.1.99-192.168.1.100 -> 192.168.1.230-192.168.1.245): mended in place, after platform/vm/cp-01",
             "Flux gitops/source: GitRepository flux-system/flux-system: suspended: nothing changes until it is resumed: left so",

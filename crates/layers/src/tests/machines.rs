@@ -7,7 +7,7 @@ use castle_rehearsal::trouble::TalosTrouble;
 use super::*;
 
 /// The example's nodes, as machines that somebody has set up.
-fn standing(control_planes: usize, workers: usize) -> Spec {
+pub(super) fn standing(control_planes: usize, workers: usize) -> Spec {
     let mut spec = sized(control_planes, workers);
     spec.platform = PlatformSpec::Machines(MachinesSpec {
         installer: "metal".to_owned(),

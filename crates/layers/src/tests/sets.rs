@@ -348,7 +348,7 @@ fn a_set_of_which_somebody_else_owns_a_part_is_refused_whole_and_every_owner_is_
         let mut rehearsal = Rehearsal::open(castle(&[]), 6);
         let (spec, world) = (rehearsal.spec.clone(), rehearsal.host.world());
         let mut graph = crate::build(&spec, &world, Access::to_infisical(rehearsal.identity()));
-        let decl = StepDecl::new(StepId::new("platform", "green"), "a neighbour", "nodes");
+        let decl = StepDecl::new(StepId::new("platform", "green"), "a neighbour", "nodes", "it is done");
         graph.add(decl.needs([ids::access()]), Neighbour(Cluster::new(&spec, &world), theirs));
         let report = rehearsal.run_by(graph, Direction::Up).await;
         assert_eq!(report.outcome, RunOutcome::Done, "{:#?}", report.failures);

@@ -24,6 +24,9 @@ impl Installer {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the image factory knows the installer with its extensions";
+
 #[async_trait]
 impl Step for Installer {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

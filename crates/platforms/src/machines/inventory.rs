@@ -94,6 +94,9 @@ pub(super) async fn look(realm: &Realm) -> Yard {
 /// The step.
 pub(super) struct LookAround(pub(super) Realm);
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "every declared address was asked who answers there";
+
 #[async_trait]
 impl Step for LookAround {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -122,6 +122,9 @@ impl Machine {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the machine at the node's address is known";
+
 #[async_trait]
 impl Step for Machine {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

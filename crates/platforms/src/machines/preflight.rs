@@ -14,6 +14,10 @@ use crate::talos::Realm;
 /// The step.
 pub(super) struct Preflight(pub(super) Realm);
 
+/// What its gate proves.
+pub(super) const PROVES: &str =
+    "every machine waits for this castle or belongs to it, and the addresses are free";
+
 #[async_trait]
 impl Step for Preflight {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

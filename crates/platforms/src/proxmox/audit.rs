@@ -1,18 +1,20 @@
 //! What is there of a castle on Proxmox: guests, disks, images, tasks, and whoever answers at its addresses.
 
+use std::future::Future;
 use std::net::Ipv4Addr;
 
 use castle_model::audit::{Item, Kind, Standing};
 use castle_model::{Failure, NodeName, VmId};
-use castle_proxmox::{GuestKind, Proxmox, Upid};
-use futures::future::{join, join_all};
+use castle_proxmox::{GuestKind, NodeEntry, Proxmox, Upid};
+use futures::future::{join, join_all, join3};
 
 use super::census::{Census, Met, Whose, is_declared, is_near};
-use super::disks::{Disk, bearing, users};
+use super::disks::{Disk, Users, bearing, users};
+use super::half_made;
 use super::preflight::ghosts::{KUBERNETES, TALOS, who_answers};
 use super::wanted::Wanted;
 use super::{enter, image};
-use crate::audit::{Auditor, seen};
+use crate::audit::{Auditor, patiently, seen};
 
 /// How the files are named that castles make disks from.
 const IMAGE: (&str, &str) = ("talos-", ".qcow2");
@@ -30,31 +32,55 @@ pub(crate) async fn look(auditor: &Auditor<'_>, spec: &Wanted) -> Vec<Item> {
         }
     };
     let part = (Kind::Guest, "every guest", endpoint.as_str());
-    let census = seen(part, || Census::take(&client, spec), &mut items).await;
+    let census = match patiently(part.1, |_| (), || Census::take(&client, spec)).await {
+        Ok(census) => Some(census),
+        // One guest that can not be looked at leaves nobody blind for the others.
+        Err(_) => seen(part, || Census::take_what_answers(&client, spec), &mut items).await,
+    };
     let part = (Kind::Guest, "the nodes of the cluster", endpoint.as_str());
-    let nodes = seen(part, || online(&client), &mut items).await;
+    let nodes = seen(part, || nodes_of(&client), &mut items).await;
     let (Some(census), Some(nodes)) = (census, nodes) else { return items };
+    let (nodes, silent): (Vec<NodeEntry>, Vec<NodeEntry>) =
+        nodes.into_iter().partition(|node| node.status == "online");
+    items.extend(silent.iter().map(unseen));
     let here = Look { auditor, spec, client: &client, census: &census };
     items.extend(here.guests());
-    for node in &nodes {
-        let part = (Kind::Disk, "the disks", node.as_str());
-        let disks = seen(part, || here.disks(node), &mut items).await;
-        items.extend(disks.unwrap_or_default());
-        let part = (Kind::Task, "the tasks", node.as_str());
-        let tasks = seen(part, || here.tasks(node), &mut items).await;
-        items.extend(tasks.unwrap_or_default());
-    }
-    let part = (Kind::Image, "the images", spec.platform.image_storage.as_str());
-    let images = seen(part, || here.images(), &mut items).await;
-    items.extend(images.unwrap_or_default());
-    items.extend(here.addresses().await);
+    // Side by side, so that it takes no longer than the silence of an address.
+    let storage = spec.platform.image_storage.as_str();
+    let (by_node, images, addresses) = join3(
+        join_all(nodes.iter().map(|node| here.on(&node.node))),
+        portion((Kind::Image, "the images", storage), || here.images()),
+        here.addresses(),
+    )
+    .await;
+    items.extend(by_node.into_iter().flatten());
+    items.extend(images);
+    items.extend(addresses);
     items
 }
 
-/// The nodes that can be asked.
-async fn online(client: &Proxmox) -> Result<Vec<String>, Failure> {
-    let nodes = client.nodes().await.map_err(|error| error.failure("list the nodes"))?;
-    Ok(nodes.into_iter().filter(|node| node.status == "online").map(|node| node.node).collect())
+/// One part of the look; what can not be looked at is a thing, too.
+async fn portion<F, Fut>(named: (Kind, &str, &str), look: F) -> Vec<Item>
+where
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = Result<Vec<Item>, Failure>> + Send,
+{
+    let mut items = Vec::new();
+    let found = seen(named, look, &mut items).await;
+    items.extend(found.unwrap_or_default());
+    items
+}
+
+/// The nodes of the cluster.
+async fn nodes_of(client: &Proxmox) -> Result<Vec<NodeEntry>, Failure> {
+    client.nodes().await.map_err(|error| error.failure("list the nodes"))
+}
+
+/// A node that can not be asked: disks and tasks of the castle may be there.
+fn unseen(node: &NodeEntry) -> Item {
+    let why = format!("the node is {}: its disks and tasks can not be looked at", node.status);
+    Item::new(Standing::Unseen, Kind::Disk, "the disks and tasks", &node.node, why)
+        .advice("bring the node back, then run `castle audit`; if it has left the cluster for good: pvecm delnode")
 }
 
 struct Look<'a> {
@@ -107,10 +133,16 @@ impl Look<'_> {
                     "nothing proves it ours, so castle leaves it: look at it; `castle wipe --force-foreign {vmid}` removes it"
                 ))
             }
+            Whose::HalfMade(_) => item(Standing::Left).advice(half_made::cure(vmid)),
             Whose::InTheMaking => {
                 item(self.auditor.ours()).advice("wait for the end of its task, and look again")
             }
-            Whose::Doubtful(_) | Whose::Castle(_) | Whose::Somebody(_) => item(Standing::Others),
+            Whose::Unseen { maybe: true, .. } => item(Standing::Unseen)
+                .advice("bring its node back, then run `castle audit`"),
+            Whose::Doubtful(_)
+            | Whose::Castle(_)
+            | Whose::Somebody(_)
+            | Whose::Unseen { maybe: false, .. } => item(Standing::Others),
         }
     }
 
@@ -119,6 +151,15 @@ impl Look<'_> {
         let wanted = |vmid: VmId| self.spec.nodes.iter().find(|node| node.vmid == vmid);
         met.guest.node == self.spec.platform.node
             && wanted(met.guest.vmid).is_some_and(|node| node.name == *name)
+    }
+
+    /// What a node has of disks and tasks.
+    async fn on(&self, node: &str) -> Vec<Item> {
+        let disks = portion((Kind::Disk, "the disks", node), || self.disks(node));
+        let tasks = portion((Kind::Task, "the tasks", node), || self.tasks(node));
+        let (mut items, tasks) = join(disks, tasks).await;
+        items.extend(tasks);
+        items
     }
 
     /// Disks that bear a number of ours and that no configuration of ours names.
@@ -137,12 +178,12 @@ impl Look<'_> {
         Ok(loose.iter().map(|disk| self.disk(disk, &users)).collect())
     }
 
-    fn disk(&self, disk: &Disk, users: &[(String, VmId)]) -> Item {
+    fn disk(&self, disk: &Disk, users: &Users) -> Item {
         let Disk { vmid, volid, size, node } = disk;
         let what = format!("{volid} ({} MiB)", size >> 20);
         let place = node.clone().unwrap_or_else(|| "every node".to_owned());
         let item = |standing, whose: String| Item::new(standing, Kind::Disk, &what, &place, whose);
-        if let Some((_, user)) = users.iter().find(|(had, _)| had == volid) {
+        if let Some((_, user)) = users.had.iter().find(|(had, _)| had == volid) {
             return item(
                 Standing::Others,
                 format!("it bears the number {vmid}, and guest {user} has it"),
@@ -152,6 +193,11 @@ impl Look<'_> {
             Some(node) => format!("it bears the number of {}", node.name),
             None => "it bears a number of this castle's range".to_owned(),
         };
+        if users.unseen && node.is_none() {
+            let whose = format!("{bears}, and a guest on a node that is off may have it");
+            return item(Standing::Unseen, whose)
+                .advice("bring the node back, then run `castle audit`");
+        }
         item(Standing::Left, format!("{bears}, and no guest has it"))
             .advice(format!("if nobody needs it, on the host: pvesm free {volid}"))
     }
@@ -238,7 +284,8 @@ impl Look<'_> {
                 let (standing, whose) = if answer.ours {
                     (Standing::Left, answer.words)
                 } else {
-                    (Standing::Others, format!("{}: it answers, but is not ours", answer.words))
+                    let words = answer.words;
+                    (Standing::Others, format!("it answers still: {words}; nothing proves it ours"))
                 };
                 Some(
                     Item::new(standing, Kind::Address, what, address.to_string(), whose)

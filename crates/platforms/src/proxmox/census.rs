@@ -4,8 +4,9 @@
 use castle_model::{CastleName, Failure, VmId};
 use castle_proxmox::{Config, Guest, GuestKind, Proxmox};
 
-use super::disks::config_of;
-use super::inventory::{abandoned, sight};
+use super::disks::{config_of, off};
+use super::half_made::{Abandoned, abandoned};
+use super::inventory::sight;
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::wanted::Wanted;
 
@@ -18,10 +19,19 @@ pub(super) enum Whose {
     Doubtful(String),
     /// It is just being made, and bears no mark yet.
     InTheMaking,
+    /// A task of ours began to make it and died on the way, so that it bears no mark.
+    HalfMade(String),
     /// Another castle's, proven.
     Castle(CastleName),
     /// Somebody's, as far as anybody can tell.
     Somebody(String),
+    /// It can not be looked at, so nobody can prove whose it is.
+    Unseen {
+        /// Why not.
+        why: String,
+        /// Whether it may be this castle's, by its number or its tags.
+        maybe: bool,
+    },
 }
 
 /// A guest that was met.
@@ -47,10 +57,24 @@ impl Met {
     pub(super) fn whose_words(&self) -> String {
         match &self.whose {
             Whose::Ours(mark) => format!("{} of this castle, life {}", mark.node, mark.incarnation),
-            Whose::Doubtful(why) => format!("perhaps this castle's: {why}"),
+            Whose::Doubtful(why) | Whose::Unseen { why, maybe: true } => {
+                format!("perhaps this castle's: {why}")
+            }
             Whose::InTheMaking => "it is just being made, and bears no mark yet".to_owned(),
+            Whose::HalfMade(why) => why.clone(),
             Whose::Castle(castle) => format!("of castle {castle}"),
             Whose::Somebody(why) => format!("somebody else's: {why}"),
+            Whose::Unseen { why, maybe: false } => {
+                format!("somebody else's, by its number and its tags: {why}")
+            }
+        }
+    }
+
+    /// Its tags; of one that can not be looked at those that the cluster lists.
+    pub(super) fn tags(&self) -> Vec<String> {
+        match self.whose {
+            Whose::Unseen { .. } => self.guest.tags.iter().cloned().collect(),
+            _ => self.config.tags().into_iter().collect(),
         }
     }
 
@@ -73,24 +97,56 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Looks at all of them.
+    /// Looks at all of them. What stands on a node that is not online is unseen; one that can not be looked at although
+    /// its node is there ends the look, so that it is asked for again.
     ///
     /// # Errors
     /// If Proxmox does not answer, or the token may not see VMs.
     pub(super) async fn take(client: &Proxmox, spec: &Wanted) -> Result<Self, Failure> {
+        Self::gather(client, spec, false).await
+    }
+
+    /// The same for whoever has asked long enough: a guest that still can not be looked at is unseen, and stops nobody
+    /// from looking at the others.
+    ///
+    /// # Errors
+    /// If Proxmox does not list its guests, or the token may not see VMs.
+    pub(super) async fn take_what_answers(
+        client: &Proxmox,
+        spec: &Wanted,
+    ) -> Result<Self, Failure> {
+        Self::gather(client, spec, true).await
+    }
+
+    async fn gather(client: &Proxmox, spec: &Wanted, is_last: bool) -> Result<Self, Failure> {
         let short_sighted = sight(client, spec).await?;
         let what = format!("list the guests of {}", spec.platform.endpoint);
         let guests = client.guests().await.map_err(|error| error.failure(what))?;
         let mut census = Self { short_sighted, ..Self::default() };
         census.taken = guests.iter().map(|guest| guest.vmid).collect();
         census.neighbours = neighbours(spec, &guests);
+        let off = off(client).await?;
         for guest in guests {
-            if !(is_near(spec, guest.vmid) || guest.tags.contains(&castle_tag(&spec.name))) {
+            let tagged = guest.tags.contains(&castle_tag(&spec.name));
+            if !(is_near(spec, guest.vmid) || tagged) {
                 continue;
             }
-            // One that went between the two questions is gone.
-            let Some(config) = config_of(client, &guest).await? else { continue };
-            let whose = whose(client, spec, &guest, &config).await?;
+            let seen = match off.get(&guest.node) {
+                Some(status) => Err(format!("its node is {status}, so that nobody can look at it")),
+                None => match look(client, spec, &guest).await {
+                    Err(failure) if is_last => Err(format!("it can not be looked at: {failure}")),
+                    seen => Ok(seen?),
+                },
+            };
+            let (config, whose) = match seen {
+                Ok(Some(seen)) => seen,
+                Ok(None) => continue,
+                Err(why) => {
+                    // Every VM of ours bears the castle's tag, but for one that is only half made.
+                    let maybe = tagged || is_declared(spec, guest.vmid);
+                    (Config::default(), Whose::Unseen { why, maybe })
+                }
+            };
             census.met.push(Met { guest, config, whose });
         }
         Ok(census)
@@ -118,6 +174,17 @@ pub(super) fn is_declared(spec: &Wanted, vmid: VmId) -> bool {
     spec.nodes.iter().any(|node| node.vmid == vmid)
 }
 
+/// A guest's configuration and whose it is; none if it went between two questions.
+async fn look(
+    client: &Proxmox,
+    spec: &Wanted,
+    guest: &Guest,
+) -> Result<Option<(Config, Whose)>, Failure> {
+    let Some(config) = config_of(client, guest).await? else { return Ok(None) };
+    let whose = whose(client, spec, guest, &config).await?;
+    Ok(Some((config, whose)))
+}
+
 async fn whose(
     client: &Proxmox,
     spec: &Wanted,
@@ -131,8 +198,9 @@ async fn whose(
         Owner::Castle(mark) if mark.castle == spec.name => Whose::Ours(mark),
         Owner::Castle(mark) => Whose::Castle(mark.castle),
         Owner::Somebody { .. } if config.lock() == Some("create") => {
-            match abandoned(client, &guest.node, guest.vmid).await? {
-                Some(why) => Whose::Somebody(why),
+            match abandoned(client, spec, (&guest.node, guest.vmid), false).await? {
+                Some(Abandoned { why, ours: true }) => Whose::HalfMade(why),
+                Some(Abandoned { why, ours: false }) => Whose::Somebody(why),
                 None => Whose::InTheMaking,
             }
         }

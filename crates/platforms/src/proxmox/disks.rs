@@ -1,5 +1,7 @@
 //! Disks by the number that they bear: on which storages they lie, which configuration names them, who else has them.
 
+use std::collections::BTreeMap;
+
 use castle_model::{Failure, VmId};
 use castle_proxmox::{Config, Guest, GuestKind, Proxmox, Volume};
 use futures::FutureExt as _;
@@ -81,7 +83,7 @@ pub(super) struct Loose {
     pub(super) free: Vec<String>,
     /// Those in the configuration of another guest.
     pub(super) lent: Vec<(String, VmId)>,
-    /// Whether guests may be hidden from us, so that nobody can say who has them.
+    /// Whether guests are hidden from us, or on a node that is off, so that nobody can say who has them.
     pub(super) blind: bool,
 }
 
@@ -94,22 +96,33 @@ impl Loose {
         config: &Config,
     ) -> Result<Self, Failure> {
         let own: Vec<&str> = config.volumes().into_values().collect();
-        let mut free: Vec<String> = bearing(client, node, |number| number == vmid)
-            .await?
-            .into_iter()
-            .map(|disk| disk.volid)
-            .filter(|volid| !own.contains(&volid.as_str()))
-            .collect();
+        let mut disks = bearing(client, node, |number| number == vmid).await?;
+        disks.retain(|disk| !own.contains(&disk.volid.as_str()));
+        let everywhere = disks.iter().any(|disk| disk.node.is_none());
+        let mut free: Vec<String> = disks.into_iter().map(|disk| disk.volid).collect();
         if free.is_empty() {
             return Ok(Self::default());
         }
         let what = format!("look who has the disks that bear the number {vmid}");
         let seen = client.privileges("/vms").await.map_err(|error| error.failure(&what))?;
-        let blind = seen.get("VM.Audit") != Some(&true);
-        let mut lent = users(client, &free).await?;
+        let Users { had: mut lent, unseen } = users(client, &free).await?;
+        let blind = seen.get("VM.Audit") != Some(&true) || (unseen && everywhere);
         lent.retain(|(_, user)| *user != vmid);
         free.retain(|volid| !lent.iter().any(|(had, _)| had == volid));
         Ok(Self { free, lent, blind })
+    }
+
+    /// What stays of them, in words: what another guest has, and what Proxmox could not take without that.
+    pub(super) fn staying(&self) -> Vec<String> {
+        let lent = self.lent.iter().map(|(volid, user)| format!("{volid}, which guest {user} has"));
+        let free = self.free.iter().filter(|_| !self.may_go());
+        let why = if self.blind {
+            "not every guest can be seen, and one may have it"
+        } else {
+            "Proxmox takes all that bear the number, or none"
+        };
+        let free = free.map(|volid| format!("{volid}: {why}"));
+        lent.chain(free).collect()
     }
 
     /// Whether Proxmox may remove whatever bears the number.
@@ -118,24 +131,42 @@ impl Loose {
     }
 }
 
+/// Which guests have some volumes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Users {
+    /// The volumes, each with a guest that has it.
+    pub(super) had: Vec<(String, VmId)>,
+    /// Whether there are guests on nodes that are not online: they may have what every node of the cluster has.
+    pub(super) unseen: bool,
+}
+
 /// Which guests have some volumes in their configuration, whatever number those bear.
-pub(super) async fn users(
-    client: &Proxmox,
-    volids: &[String],
-) -> Result<Vec<(String, VmId)>, Failure> {
+pub(super) async fn users(client: &Proxmox, volids: &[String]) -> Result<Users, Failure> {
     if volids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Users::default());
     }
     let guests = client.guests().await;
     let guests = guests.map_err(|error| error.failure("look which guests have some disks"))?;
-    let mut found = Vec::new();
+    let off = off(client).await?;
+    let mut found = Users::default();
     for guest in guests {
+        if off.contains_key(&guest.node) {
+            found.unseen = true;
+            continue;
+        }
         let Some(config) = config_of(client, &guest).await? else { continue };
         let had: Vec<&str> = config.volumes().into_values().collect();
         let had = volids.iter().filter(|volid| had.contains(&volid.as_str()));
-        found.extend(had.map(|volid| (volid.clone(), guest.vmid)));
+        found.had.extend(had.map(|volid| (volid.clone(), guest.vmid)));
     }
     Ok(found)
+}
+
+/// The nodes of the cluster that are not online, each with its status: nothing on them can be asked for.
+pub(super) async fn off(client: &Proxmox) -> Result<BTreeMap<String, String>, Failure> {
+    let nodes = client.nodes().await.map_err(|error| error.failure("list the nodes"))?;
+    let off = nodes.into_iter().filter(|node| node.status != "online");
+    Ok(off.map(|node| (node.node, node.status)).collect())
 }
 
 /// A guest's configuration; none if it has gone.
@@ -153,8 +184,6 @@ pub(super) async fn config_of(client: &Proxmox, guest: &Guest) -> Result<Option<
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

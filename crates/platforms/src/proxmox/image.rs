@@ -14,6 +14,7 @@ use castle_model::lock::ImagePin;
 use castle_model::{Change, Class, Failure, Observed, Spec, Verb};
 use castle_proxmox::{Download, Upid};
 use castle_wire::World;
+use futures::future::{try_join, try_join3};
 
 use super::census::{is_declared, neighbours};
 use super::mark::castle_tag;
@@ -190,6 +191,10 @@ fn refused(what: &str, why: String) -> Failure {
     )
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str =
+    "the Talos image is on the image storage, as long as the factory says";
+
 #[async_trait]
 impl Step for Image {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
@@ -274,14 +279,15 @@ impl Step for Image {
 
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         let volume = volume(&self.0.spec)?;
-        let found = match self.size(cx).await? {
+        // Side by side: at the end of a way down everybody waits for this look.
+        let (size, (ours, neighbours)) = try_join(self.size(cx), self.neighbours(cx)).await?;
+        let found = match size {
             Some(_) => format!("image {volume}"),
             None if self.download(cx).await?.is_some() => {
                 format!("image {volume}, still being fetched")
             }
             None => return Ok(None),
         };
-        let (ours, neighbours) = self.neighbours(cx).await?;
         if neighbours.is_empty() {
             return Ok(Some(found));
         }
@@ -299,11 +305,16 @@ impl Step for Image {
         let platform = &self.0.spec.platform;
         let volume = volume(&self.0.spec)?;
         let what = format!("remove the image {volume}");
-        self.settle(cx).await?;
-        if self.size(cx).await?.is_none() {
+        let look = || try_join3(self.download(cx), self.size(cx), self.neighbours(cx));
+        let mut seen = look().await?;
+        if seen.0.is_some() {
+            self.settle(cx).await?;
+            seen = look().await?;
+        }
+        let (_, size, (_, neighbours)) = seen;
+        if size.is_none() {
             return Ok(());
         }
-        let (_, neighbours) = self.neighbours(cx).await?;
         if !neighbours.is_empty() {
             cx.notice(Self::shared(&volume, &neighbours));
             return Ok(());

@@ -10,10 +10,11 @@ use castle_proxmox::{Guest, GuestKind, Proxmox};
 use futures::stream::{self, StreamExt as _};
 
 use super::Site;
+use super::half_made::{Abandoned, abandoned};
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::privileges::Held;
 use super::recognise::Unproven;
-use super::task::changing;
+use super::task::{changing, in_the_making};
 use super::wanted::Wanted;
 use crate::handed::{KEPT, escrowed_incarnation};
 
@@ -30,6 +31,8 @@ pub struct Inventory {
     pub ours: BTreeMap<VmId, Ours>,
     /// VMs at declared numbers that are just being made, so that nothing can be said of them yet.
     pub unfinished: Vec<VmId>,
+    /// VMs at declared numbers that a task of ours began to make and left half made, in words.
+    pub half_made: BTreeMap<VmId, String>,
     /// VMs of this castle that a task is changing, with the kind of task.
     pub busy: BTreeMap<VmId, String>,
     /// Everything else, in words.
@@ -81,6 +84,7 @@ impl Inventory {
     fn add(&mut self, one: Self) {
         self.ours.extend(one.ours);
         self.unfinished.extend(one.unfinished);
+        self.half_made.extend(one.half_made);
         self.foreign.extend(one.foreign);
         self.elsewhere.extend(one.elsewhere);
         self.unproven.extend(one.unproven);
@@ -92,6 +96,9 @@ impl Inventory {
         let mut parts = vec![format!("{} of ours", self.ours.len())];
         if !self.unfinished.is_empty() {
             parts.push(format!("{} being made", self.unfinished.len()));
+        }
+        if !self.half_made.is_empty() {
+            parts.push(format!("{} half made", self.half_made.len()));
         }
         if !self.foreign.is_empty() {
             parts.push(format!("{} of others", self.foreign.len()));
@@ -195,8 +202,11 @@ async fn sorted(client: &Proxmox, spec: &Wanted, guest: &Guest) -> Result<Invent
         }
         // The mark comes with the rest of the configuration, at the end of the task.
         Owner::Somebody { .. } if config.lock() == Some("create") => {
-            match abandoned(client, &guest.node, vmid).await? {
-                Some(why) => drop(found.foreign.insert(vmid, format!("{described}: {why}"))),
+            match abandoned(client, spec, (&guest.node, vmid), false).await? {
+                Some(Abandoned { why, ours: true }) => drop(found.half_made.insert(vmid, why)),
+                Some(Abandoned { why, ours: false }) => {
+                    found.foreign.insert(vmid, format!("{described}: {why}"));
+                }
                 None => found.unfinished.push(vmid),
             }
         }
@@ -227,31 +237,11 @@ pub(super) fn described(guest: &Guest) -> String {
     format!("{kind} `{}` on {}{tagged}", guest.name, guest.node)
 }
 
-/// Whether a VM that is locked by its making is made by nobody any more, in words. A task that has just ended is no
-/// proof, so the lock is looked at once more after the tasks.
-pub(super) async fn abandoned(
-    client: &Proxmox,
-    node: &str,
-    vmid: VmId,
-) -> Result<Option<String>, Failure> {
-    let running = client.running_tasks(node).await;
-    let running = running.map_err(|error| error.failure(format!("list the tasks of {node}")))?;
-    if running.iter().any(|task| task.object() == vmid.to_string()) {
-        return Ok(None);
-    }
-    match client.vm_config(node, vmid).await {
-        Ok(config) if config.lock() == Some("create") => Ok(Some(format!(
-            "whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock {vmid}, then qm \
-             destroy {vmid} --purge"
-        ))),
-        Ok(_) => Ok(None),
-        Err(error) if error.is_missing() => Ok(None),
-        Err(error) => Err(error.failure(format!("read the configuration of VM {vmid}"))),
-    }
-}
-
 /// The step.
 pub(super) struct LookAround(pub(super) Arc<Site>);
+
+/// What its gate proves.
+pub(super) const PROVES: &str = "it is known which guests there are, and whose";
 
 #[async_trait]
 impl Step for LookAround {
@@ -262,14 +252,11 @@ impl Step for LookAround {
         let kept = kept.and_then(|text| escrowed_incarnation(&self.0.spec.name, &text).ok());
         found.recognise(&client, &self.0.spec, kept.as_ref()).await?;
         let known = found.incarnation()?.is_some() || cx.incarnation().is_some();
-        if let Some(vmid) = found.unfinished.first().filter(|_| !known) {
-            return Err(Failure::new(
-                Class::Transient,
-                format!("tell whose VM {vmid} is"),
-                "it is just being made, and bears no mark yet",
-            ));
-        }
         let node = &self.0.spec.platform.node;
+        if let Some(vmid) = found.unfinished.first().filter(|_| !known) {
+            let doing = format!("tell whose VM {vmid} is");
+            return Err(in_the_making(&client, (node, *vmid), doing).await);
+        }
         let tasks =
             if found.ours.is_empty() { Vec::new() } else { changing(&client, node).await? };
         for task in tasks {

@@ -36,6 +36,10 @@ struct Host {
 /// The step.
 pub(super) struct Preflight(pub(super) Arc<Site>);
 
+/// What its gate proves.
+pub(super) const PROVES: &str =
+    "the host has what the castle needs, and its numbers and addresses are free";
+
 #[async_trait]
 impl Step for Preflight {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -131,7 +131,7 @@ impl Removal<'_> {
         }
         let commands: Vec<String> = left.iter().map(|disk| format!("pvesm free {disk}")).collect();
         let why = if loose.blind {
-            "the guest is gone; the token does not see every guest, so that nobody could say whether another one has"
+            "the guest is gone; not every guest can be seen, so that nobody could say whether another one has"
         } else {
             "the guest is gone, and Proxmox has left"
         };

@@ -16,6 +16,9 @@ const CPU: &str = "host";
 /// Settings that a running machine takes up only when it is switched off and on.
 const HARDWARE: [&str; 5] = ["cpu", "sockets", "cores", "memory", "balloon"];
 
+/// The disk for volumes: what workloads have written is there.
+pub(super) const DATA_DISK: &str = "scsi1";
+
 /// What machines boot from.
 const BOOT: &str = "order=scsi0";
 
@@ -43,10 +46,12 @@ impl Difference {
     /// What differs, in words.
     pub(super) fn words(&self) -> String {
         let was = |key: &str| self.was.get(key).map_or("unset", String::as_str);
-        let setting = |(key, wanted): &(&str, String)| format!("{key} {} -> {wanted}", was(key));
+        let unit = |key: &str| if key == "memory" { " MiB" } else { "" };
+        let setting =
+            |(key, wanted): &(&str, String)| format!("{key} {} -> {wanted}{}", was(key), unit(key));
         let mut words: Vec<String> = self.settings.iter().map(setting).collect();
         for (disk, key, wanted) in
-            [("system disk", "scsi0", self.grow), ("second disk", "scsi1", self.grow_data)]
+            [("system disk", "scsi0", self.grow), ("second disk", DATA_DISK, self.grow_data)]
         {
             words.extend(wanted.map(|gib| format!("{disk} {} -> {gib} GiB", was(key))));
         }
@@ -88,7 +93,7 @@ pub(super) fn parameters(
         ("scsi0", format!("{store}:0,import-from={image},discard=on")),
     ];
     if let Some(gib) = node.data_disk_gib {
-        parameters.push(("scsi1", format!("{store}:{gib},discard=on")));
+        parameters.push((DATA_DISK, format!("{store}:{gib},discard=on")));
     }
     parameters.extend([
         ("ide2", format!("{store}:cloudinit")),
@@ -138,7 +143,7 @@ fn servers(spec: &Wanted) -> String {
 
 /// A disk that was grown by hand, or a castle file that wants a smaller one: which of the two is for a person to say.
 fn too_large(disk: &str, gib: u64, wanted: u64) -> String {
-    format!("its {disk} disk has {gib} GiB, the castle file says {wanted}, and disks never shrink")
+    format!("{disk} disk {gib} -> {wanted} GiB, and disks never shrink")
 }
 
 /// In what the VM differs.
@@ -181,11 +186,11 @@ pub(super) fn difference(spec: &Wanted, node: &VmNode, config: &Config) -> Diffe
         }
         Some(_) => {}
     }
-    match (node.data_disk_gib, config.disk_gib("scsi1")) {
+    match (node.data_disk_gib, config.disk_gib(DATA_DISK)) {
         (Some(_), None) => found.fixed.push("it has no disk for volumes".to_owned()),
         (Some(wanted), Some(gib)) if gib < wanted => {
             found.grow_data = Some(wanted);
-            found.was.insert("scsi1", gib.to_string());
+            found.was.insert(DATA_DISK, gib.to_string());
         }
         (Some(wanted), Some(gib)) if gib > wanted => {
             found.fixed.push(too_large("second", gib, wanted));

@@ -50,6 +50,9 @@ impl Strays {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "VMs of this castle that its file no longer names were looked for";
+
 #[async_trait]
 impl Step for Strays {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

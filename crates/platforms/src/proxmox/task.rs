@@ -1,8 +1,10 @@
 //! Following a Proxmox task to its end, in this run or from an earlier one that was killed.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
 use castle_engine::{Context, Pace};
-use castle_model::{Bug, Failure, Verdict, VmId, planted};
-use castle_proxmox::{Proxmox, TaskStatus, Upid, catalogue};
+use castle_model::{Bug, Class, Failure, Verdict, VmId, planted};
+use castle_proxmox::{Fetched, Proxmox, TaskStatus, Upid, catalogue};
 
 /// Makes a task's name durable and waits for its end.
 pub(super) async fn follow(
@@ -25,25 +27,59 @@ fn pace(task: &Upid) -> Pace {
     }
 }
 
+/// Tells how far a download is. Nothing depends on it: what the log does not tell, or an answer that does not come, is no failure.
+struct Meter {
+    asked: AtomicU32,
+    told: AtomicU64,
+}
+
+impl Meter {
+    /// The log is read at each second question about the task, which comes each half second by then.
+    const EACH: u32 = 2;
+
+    fn new() -> Self {
+        Self { asked: AtomicU32::new(0), told: AtomicU64::new(u64::MAX) }
+    }
+
+    async fn read(&self, cx: &Context, client: &Proxmox, task: &Upid) {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        if task.kind() != "download" || !asked.is_multiple_of(Self::EACH) {
+            return;
+        }
+        let Ok(Some(Fetched { done, total })) = client.fetched(task).await else { return };
+        // By whole percents, so that a large file does not fill the events of a run.
+        let percent = done.saturating_mul(100) / total;
+        if self.told.swap(percent, Ordering::Relaxed) != percent {
+            cx.fetched(done, total);
+        }
+    }
+}
+
 /// Waits for the end of a task whose name is durable already.
 async fn finish(cx: &Context, client: &Proxmox, task: &Upid, what: &str) -> Result<(), Failure> {
+    let meter = Meter::new();
+    let meter = &meter;
     let warnings = cx
-        .wait(pace(task), what, || async {
+        .wait(pace(task), what, || async move {
             let status = client.task_status(task).await.map_err(|error| error.failure(what))?;
             Ok(match status {
                 TaskStatus::Running => {
+                    meter.read(cx, client, task).await;
                     Verdict::waiting(format!("Proxmox' task {} is running", task.kind()))
                 }
-                TaskStatus::Ok => Verdict::Ready(0),
-                TaskStatus::Warnings(count) => Verdict::Ready(count),
-                TaskStatus::Failed(_) if planted(Bug::TaskFailureIsSuccess) => Verdict::Ready(0),
-                TaskStatus::Failed(text) => {
-                    Verdict::Failed(catalogue::task_failure(&text, what).evidence(task.to_string()))
+                TaskStatus::Ok => Verdict::Ready(Ok(0)),
+                TaskStatus::Warnings(count) => Verdict::Ready(Ok(count)),
+                TaskStatus::Failed(_) if planted(Bug::TaskFailureIsSuccess) => {
+                    Verdict::Ready(Ok(0))
                 }
+                TaskStatus::Failed(text) => Verdict::Ready(Err(text)),
             })
         })
         .await
         .map_err(|failure| or_end(failure, task))?;
+    // What has ended does not hang, whatever may be tried again.
+    let warnings =
+        warnings.map_err(|text| catalogue::task_failure(&text, what).evidence(task.to_string()))?;
     if warnings > 0 {
         cx.notice(format!("{what}: done with {warnings} warnings, see the log of {task}"));
     }
@@ -56,9 +92,11 @@ pub(super) async fn settle(cx: &Context, client: &Proxmox) -> Result<(), Failure
         return Ok(());
     };
     let what = format!("{} of an earlier run", task.kind());
+    let meter = Meter::new();
     cx.wait(pace(&task), &what, || async {
         Ok(match client.task_status(&task).await {
             Ok(TaskStatus::Running) => {
+                meter.read(cx, client, &task).await;
                 Verdict::waiting(format!("Proxmox' task {} is running", task.kind()))
             }
             Ok(_) => Verdict::Ready(()),
@@ -112,6 +150,22 @@ pub(super) async fn changing(client: &Proxmox, node: &str) -> Result<Vec<Upid>, 
     let running = client.running_tasks(node).await;
     let running = running.map_err(|error| error.failure(format!("list the tasks of {node}")))?;
     Ok(running.into_iter().filter(|task| CHANGING.contains(&task.kind())).collect())
+}
+
+/// A look that is in vain while a task makes a VM: with that task, and how it is ended if it hangs.
+pub(super) async fn in_the_making(
+    client: &Proxmox,
+    (node, vmid): (&str, VmId),
+    doing: String,
+) -> Failure {
+    let why = "it is just being made, and bears no mark yet";
+    let failure = Failure::new(Class::Transient, doing, why);
+    // Without the list there is only less to tell.
+    let tasks = changing(client, node).await.unwrap_or_default();
+    match tasks.into_iter().find(|task| task.object() == vmid.to_string()) {
+        Some(task) => or_end(failure.evidence(format!("task {task}")), &task),
+        None => failure,
+    }
 }
 
 /// Waits until no task is changing a guest.

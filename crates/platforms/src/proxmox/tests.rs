@@ -63,6 +63,8 @@ impl Step for Given {
 struct Run {
     plan: Plan,
     report: Report,
+    /// What was told of a length: bytes that are done, and of the whole.
+    fetched: Vec<(u64, u64)>,
 }
 
 impl Run {
@@ -142,7 +144,7 @@ impl Bench {
             let drawer = Arc::<Drawer>::default();
             drawer.put(BUNDLE_KEY, self.life.to_escrow(&self.spec.name));
             let given = Given(values.clone(), self.life.clone(), drawer);
-            let mut decl = StepDecl::new(step, "given", "read").always();
+            let mut decl = StepDecl::new(step, "given", "read", "it is done").always();
             if decl.id == ids::secrets_escrow() {
                 decl = decl.needs([super::preflight_id()]);
             }
@@ -168,16 +170,17 @@ impl Bench {
         let run = RunId::new(format!("r{}", self.runs));
         let clock = self.host.clock();
         let heard = self.notices.clone();
+        let mut fetched = Vec::new();
         let (plan, report) = Whole {
             castle: &self.spec.name,
             graph: &graph,
             journals: &mut journals,
             deadlines: &self.spec.deadlines,
             now: Arc::new(move || clock.now()),
-            face: &mut |event: &Event| {
-                if let EventKind::Notice { text, .. } = &event.kind {
-                    heard.lock().unwrap().push(text.clone());
-                }
+            face: &mut |event: &Event| match &event.kind {
+                EventKind::Notice { text, .. } => heard.lock().unwrap().push(text.clone()),
+                EventKind::StepProgress { done, total, .. } => fetched.push((*done, *total)),
+                _ => {}
             },
             run,
             stop: Stop::default(),
@@ -185,7 +188,7 @@ impl Bench {
         .go(direction)
         .await
         .unwrap();
-        Run { plan, report }
+        Run { plan, report, fetched }
     }
 
     async fn up(&mut self) -> Run {

@@ -10,7 +10,8 @@ use castle_proxmox::{Config, GuestKind, Proxmox, VmStatus};
 use castle_talos::Presence;
 use futures::future::BoxFuture;
 
-use super::inventory::{INVENTORY, abandoned, described};
+use super::half_made::{self, Abandoned, abandoned, is_making};
+use super::inventory::{INVENTORY, described};
 use super::mark::{Mark, Owner, castle_tag, owner};
 use super::recognise::restored;
 use super::removal::Removal;
@@ -33,6 +34,8 @@ enum Seen {
     Nothing,
     /// A task is making it; its mark comes at the end.
     InTheMaking,
+    /// A task of ours was making it and has died.
+    HalfMade(String),
     /// Whoever was making it has died; it bears no mark, so nobody can say who that was.
     Abandoned(String),
     /// A VM of this castle.
@@ -69,7 +72,12 @@ impl Vm {
     }
 
     /// What stands there. Where the life is known, a VM of it is recognised without its mark.
-    async fn look(&self, client: &Proxmox, life: Option<&Incarnation>) -> Result<Seen, Failure> {
+    async fn look(
+        &self,
+        cx: &Context,
+        client: &Proxmox,
+        life: Option<&Incarnation>,
+    ) -> Result<Seen, Failure> {
         let vmid = self.node.vmid;
         let config = match client.vm_config(self.host(), vmid).await {
             Ok(config) => config,
@@ -77,8 +85,13 @@ impl Vm {
             Err(error) => return Err(self.failed("look at")(error)),
         };
         if config.lock() == Some("create") {
-            let abandoned = abandoned(client, self.host(), vmid).await?;
-            return Ok(abandoned.map_or(Seen::InTheMaking, Seen::Abandoned));
+            let recorded = cx.unfinished_task().is_some_and(|task| is_making(task, vmid));
+            let at = (self.host(), vmid);
+            return Ok(match abandoned(client, &self.site.spec, at, recorded).await? {
+                None => Seen::InTheMaking,
+                Some(Abandoned { why, ours: true }) => Seen::HalfMade(why),
+                Some(Abandoned { why, ours: false }) => Seen::Abandoned(why),
+            });
         }
         Ok(match owner(vmid, &config) {
             Owner::Somebody { .. }
@@ -122,12 +135,18 @@ impl Vm {
         let life = cx.outputs().get(&LIFE).ok().map(|life| life.incarnation.clone());
         let life = life.as_ref();
         cx.wait(Pace::TASK, &format!("{} to be made", self.named()), || async {
-            Ok(match self.look(client, life).await? {
+            Ok(match self.look(cx, client, life).await? {
                 Seen::InTheMaking => Verdict::waiting("a task is making it"),
                 seen => Verdict::Ready(seen),
             })
         })
         .await
+    }
+
+    /// Nothing can be said of it while a task that nobody knows of makes it.
+    async fn in_the_making(&self, client: &Proxmox) -> Failure {
+        let doing = format!("look at {}", self.named());
+        task::in_the_making(client, (self.host(), self.node.vmid), doing).await
     }
 
     /// Nothing can be said of a VM while a task that our journal does not know makes it into something else.
@@ -159,6 +178,12 @@ impl Vm {
             format!("it is not ours: {whose}"),
         )
         .hint("choose another vmid in the castle file, or move that guest away")
+    }
+
+    /// Half made by us, and only a person can take the lock off.
+    fn half_made(&self, doing: &str, why: &str) -> Failure {
+        Failure::new(Class::Conflict, format!("{doing} {}", self.named()), format!("it is {why}"))
+            .hint(half_made::cure(self.node.vmid))
     }
 
     async fn create(&self, cx: &Context, client: &Proxmox) -> Result<(), Failure> {
@@ -244,8 +269,9 @@ impl Vm {
         };
         let still = || -> BoxFuture<'_, Result<bool, Failure>> {
             Box::pin(async {
-                match self.look(client, None).await? {
+                match self.look(cx, client, None).await? {
                     Seen::Nothing => Ok(false),
+                    Seen::HalfMade(why) => Err(self.half_made("remove", &why)),
                     Seen::Foreign(whose)
                     | Seen::Doubtful(whose)
                     | Seen::Abandoned(whose)
@@ -283,13 +309,16 @@ impl Vm {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the VM is running, as the castle file wants it";
+
 #[async_trait]
 impl Step for Vm {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
         let client = self.site.client(cx)?;
         let life = cx.outputs().get(&LIFE)?;
         self.refuse_busy(cx, &client).await?;
-        let (mark, config) = match self.look(&client, Some(&life.incarnation)).await? {
+        let (mark, config) = match self.look(cx, &client, Some(&life.incarnation)).await? {
             Seen::Nothing => {
                 self.check_quorum(cx, &life).await?;
                 return Ok(Observed::Absent);
@@ -302,14 +331,8 @@ impl Step for Vm {
             Seen::InTheMaking if cx.unfinished_task().is_some() => {
                 return Ok(Observed::wrong("an earlier run has begun to make it"));
             }
-            Seen::InTheMaking => {
-                let why = "a task is making it, and it bears no mark yet";
-                return Err(Failure::new(
-                    Class::Transient,
-                    format!("look at {}", self.named()),
-                    why,
-                ));
-            }
+            Seen::InTheMaking => return Err(self.in_the_making(&client).await),
+            Seen::HalfMade(why) => return Err(self.half_made("make", &why)),
             Seen::Foreign(owner) | Seen::Doubtful(owner) | Seen::Abandoned(owner) => {
                 return Ok(Observed::Foreign { owner });
             }
@@ -339,6 +362,13 @@ impl Step for Vm {
         }
         if !running {
             return Ok(Observed::wrong("it is switched off -> switched on"));
+        }
+        // It runs, and may have been told to stop by a way down that was killed.
+        if cx.unfinished_task().is_some()
+            && let Some(task) = task::at_work(&client, self.host(), self.node.vmid).await?
+        {
+            let why = format!("Proxmox' task {} of an earlier run is at work on it", task.kind());
+            return Ok(Observed::wrong(why));
         }
         if let Some(still) = self.still_runs_with(&status) {
             cx.notice(still);
@@ -379,6 +409,7 @@ impl Step for Vm {
                 let whose = format!("another life of this castle, {}", mark.incarnation);
                 return Err(self.foreign("make", &whose));
             }
+            Seen::HalfMade(why) => return Err(self.half_made("make", &why)),
             Seen::Foreign(whose)
             | Seen::Doubtful(whose)
             | Seen::Abandoned(whose)
@@ -409,24 +440,17 @@ impl Step for Vm {
 
     async fn leftover(&self, cx: &Context) -> Result<Option<String>, Failure> {
         let client = self.site.client(cx)?;
-        match self.look(&client, None).await? {
+        match self.look(cx, &client, None).await? {
             Seen::Doubtful(why) | Seen::Unmarked(_, _, why) => {
                 Ok(Some(format!("{}, which can not be proven ours: {why}", self.named())))
             }
-            // Our journal says that we were making one.
-            Seen::Abandoned(why) if cx.unfinished_task().is_some() => {
-                Ok(Some(format!("{}, half made: {why}", self.named())))
-            }
+            Seen::HalfMade(why) => Ok(Some(format!("{}, {why}", self.named()))),
             // What is not ours is not our leftover.
             Seen::Nothing | Seen::Foreign(_) | Seen::Abandoned(_) => Ok(None),
             Seen::InTheMaking if cx.unfinished_task().is_some() => {
                 Ok(Some(format!("{}, half made", self.named())))
             }
-            Seen::InTheMaking => Err(Failure::new(
-                Class::Transient,
-                format!("look at {}", self.named()),
-                "a task is making it, and it bears no mark yet",
-            )),
+            Seen::InTheMaking => Err(self.in_the_making(&client).await),
             Seen::Ours(_, config) if config.get("protection") == Some("1") => {
                 Ok(Some(format!("{}, which is protected in Proxmox: it will not go", self.named())))
             }
@@ -442,6 +466,7 @@ impl Step for Vm {
         match self.look_settled(cx, &client).await? {
             Seen::Nothing => Ok(()),
             Seen::Ours(_, config) => self.remove(cx, &client, &config).await,
+            Seen::HalfMade(why) => Err(self.half_made("remove", &why)),
             Seen::Foreign(whose)
             | Seen::Doubtful(whose)
             | Seen::Abandoned(whose)

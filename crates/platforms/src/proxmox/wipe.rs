@@ -16,10 +16,13 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::census::{Census, Met, Whose, is_declared, is_near};
-use super::disks::{bearing, borrowed, config_of, number_of};
+use super::disks::{Disk, Loose, bearing, borrowed, config_of, number_of};
+use super::half_made;
 use super::removal::Removal;
+use super::shape::DATA_DISK;
 use super::wanted::Wanted;
 use super::{Site, enter, image_id, task, vm_id};
+use crate::audit::patiently;
 use crate::handed::SecretValues;
 use crate::ids::secrets_escrow;
 
@@ -53,7 +56,10 @@ pub struct Hit {
     pub owner: String,
     /// The disks that die with it, with their sizes in MiB.
     pub disks: Vec<(String, u64)>,
-    /// Volumes that are attached to it and belong to another guest: they stay.
+    /// Those of them that hold what the workloads have written.
+    pub data: Vec<String>,
+    /// Volumes that stay: those of another guest that are attached to it, and those that bear its number and another
+    /// guest has.
     pub spared: Vec<String>,
     /// What becomes of it.
     #[serde(flatten)]
@@ -69,6 +75,25 @@ pub struct Hit {
 }
 
 impl Hit {
+    /// A guest whose disks were not looked for.
+    fn of(spec: &Wanted, met: Met, forced: &BTreeSet<VmId>) -> Self {
+        let vmid = met.guest.vmid;
+        Self {
+            vmid,
+            what: met.named(),
+            node: met.guest.node.clone(),
+            tags: met.tags(),
+            owner: met.whose_words(),
+            disks: Vec::new(),
+            data: Vec::new(),
+            spared: Vec::new(),
+            fate: fate(spec, &met, forced.contains(&vmid)),
+            step: step_of(spec, &met),
+            declared: is_declared(spec, vmid),
+            met,
+        }
+    }
+
     /// Whether it is to go.
     #[must_use]
     pub fn goes(&self) -> bool {
@@ -80,8 +105,9 @@ impl Hit {
     pub fn is_missed(&self) -> bool {
         !self.goes()
             && match &self.met.whose {
-                Whose::Ours(_) | Whose::InTheMaking => true,
+                Whose::Ours(_) | Whose::InTheMaking | Whose::HalfMade(_) => true,
                 Whose::Doubtful(_) => self.declared,
+                Whose::Unseen { maybe, .. } => *maybe,
                 Whose::Castle(_) | Whose::Somebody(_) => false,
             }
     }
@@ -97,13 +123,13 @@ impl Hit {
 /// nothing proves them to be the castle's. What is just being made is waited for, which `waits` is told.
 ///
 /// # Errors
-/// If Proxmox does not answer, the token may not see VMs, or a number in `forced` is not among those listed.
+/// If Proxmox does not answer, or the token may not see VMs.
 pub async fn list(
     spec: &Spec,
     world: &World,
     secrets: &SecretValues,
     forced: &BTreeSet<VmId>,
-    waits: impl FnMut(&str) + Send,
+    mut waits: impl FnMut(&str) + Send,
 ) -> Result<Vec<Hit>, Failure> {
     let Some(wanted) = Wanted::of(spec) else {
         let why = "its machines are not guests of a Proxmox: they stand by themselves";
@@ -111,18 +137,11 @@ pub async fn list(
             .hint("`castle down` resets them and gives them back"));
     };
     let client = enter(world, &wanted.platform, secrets)?;
-    let census = settled(&client, &wanted, waits).await?;
-    if let Some(unknown) = forced.iter().find(|vmid| census.at(**vmid).is_none()) {
-        let (first, last) = wanted.platform.vmids;
-        let why = format!(
-            "no guest of that number is in the range {first} to {last}, or bears the castle's tag"
-        );
-        return Err(Failure::new(Class::Invalid, format!("wipe guest {unknown}"), why)
-            .hint("--force-foreign is for guests that the list shows; anything else is for Proxmox itself"));
-    }
+    let census = settled(&client, &wanted, &mut waits).await?;
     let mut hits = Vec::new();
     for met in census.met {
-        hits.push(hit(&client, &wanted, met, forced).await?);
+        let look = || hit(&client, &wanted, met.clone(), forced);
+        hits.push(patiently("look for the disks of a guest", &mut waits, look).await?);
     }
     Ok(hits)
 }
@@ -134,20 +153,28 @@ const MAKING: Duration = Duration::from_mins(3);
 async fn settled(
     client: &Proxmox,
     spec: &Wanted,
-    waits: impl FnMut(&str) + Send,
+    mut waits: impl FnMut(&str) + Send,
 ) -> Result<Census, Failure> {
-    let census = Census::take(client, spec).await?;
+    let take = || Census::take(client, spec);
+    let last = || Census::take_what_answers(client, spec);
+    let census = match patiently("look at every guest", &mut waits, take).await {
+        Ok(census) => census,
+        // One guest that can not be looked at stops nobody from wiping the others.
+        Err(_) => patiently("look at every guest", &mut waits, last).await?,
+    };
     if !census.is_growing() {
         return Ok(census);
     }
     let what = "guests in the castle's range that are just being made";
-    let grown = until(what, Pace::TASK, Instant::now() + MAKING, waits, || async {
-        let census = Census::take(client, spec).await?;
+    let grown = until(what, Pace::TASK, Instant::now() + MAKING, &mut waits, || async {
+        let census = take().await?;
         Ok(if census.is_growing() { Verdict::waiting(what) } else { Verdict::Ready(census) })
     });
     match grown.await {
         Ok(census) => Ok(census),
-        Err(failure) if failure.is_transient() => Census::take(client, spec).await,
+        Err(failure) if failure.is_transient() => {
+            patiently("look at every guest", &mut waits, last).await
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -159,23 +186,37 @@ async fn hit(
     forced: &BTreeSet<VmId>,
 ) -> Result<Hit, Failure> {
     let vmid = met.guest.vmid;
-    let disks = bearing(client, &met.guest.node, |number| number == vmid).await?;
+    if matches!(met.whose, Whose::Unseen { .. }) {
+        return Ok(Hit::of(spec, met, forced));
+    }
+    let loose = Loose::look(client, &met.guest.node, vmid, &met.config).await?;
+    let mut disks = bearing(client, &met.guest.node, |number| number == vmid).await?;
+    let stays = |volid: &String| {
+        loose.lent.iter().any(|(had, _)| had == volid)
+            || (loose.free.contains(volid) && !loose.may_go())
+    };
+    disks.retain(|disk| !stays(&disk.volid));
     let spared = borrowed(vmid, &met.config)
         .into_iter()
-        .map(|(volid, owner)| format!("{volid} of guest {owner}"));
+        .map(|(volid, owner)| format!("{volid} of guest {owner}"))
+        .chain(loose.staying());
     Ok(Hit {
-        vmid,
-        what: met.named(),
-        node: met.guest.node.clone(),
-        tags: met.config.tags().into_iter().collect(),
-        owner: met.whose_words(),
+        data: data_of(&met, &disks),
         disks: disks.into_iter().map(|disk| (disk.volid, disk.size >> 20)).collect(),
         spared: spared.collect(),
-        fate: fate(spec, &met, forced.contains(&vmid)),
-        step: step_of(spec, &met),
-        declared: is_declared(spec, vmid),
-        met,
+        ..Hit::of(spec, met, forced)
     })
+}
+
+/// Which of its disks hold what the workloads have written: of a machine of ours, the second one.
+fn data_of(met: &Met, disks: &[Disk]) -> Vec<String> {
+    let volumes = met.config.volumes();
+    let second = volumes.get(DATA_DISK).filter(|_| met.is_ours());
+    second
+        .filter(|volid| disks.iter().any(|disk| disk.volid == **volid))
+        .map(|volid| (*volid).to_owned())
+        .into_iter()
+        .collect()
 }
 
 fn step_of(spec: &Wanted, met: &Met) -> StepId {
@@ -192,6 +233,9 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
     let vmid = met.guest.vmid;
     let force = format!("`--force-foreign {vmid}` removes it");
     let why = match &met.whose {
+        Whose::Unseen { .. } => {
+            "castle deletes nothing that it can not look at: bring its node back, and run the same command again".to_owned()
+        }
         _ if met.config.get("protection") == Some("1") => {
             let command = if met.guest.kind == GuestKind::Vm { "qm" } else { "pct" };
             format!(
@@ -203,6 +247,7 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
         Whose::Ours(_) => {
             format!("its number is not in the castle's range; `castle down`, or {force}")
         }
+        Whose::HalfMade(_) => format!("Proxmox lets root alone pass over that lock; {}", half_made::cure(vmid)),
         Whose::InTheMaking => {
             "a task is still making it: wait for its end, or end it in Proxmox, and run the same command again".to_owned()
         }
@@ -217,7 +262,8 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
 pub fn add(graph: &mut Graph, spec: &Spec, world: &World, hits: &[Hit], forgotten: &[StepId]) {
     let Some(wanted) = Wanted::of(spec) else { return };
     for id in forgotten {
-        let decl = StepDecl::new(id.clone(), id.to_string(), "vm").contained("the guests");
+        let decl = StepDecl::new(id.clone(), id.to_string(), "vm", "it went with the guests")
+            .contained("the guests");
         graph.add(decl, Recorded);
     }
     let site = Arc::new(Site { spec: wanted, world: world.clone(), client: OnceLock::new() });
@@ -226,7 +272,10 @@ pub fn add(graph: &mut Graph, spec: &Spec, world: &World, hits: &[Hit], forgotte
     let needs: Vec<StepId> = shared.chain(forgotten.iter().cloned()).collect();
     for hit in hits.iter().filter(|hit| hit.goes()) {
         let title = format!("{} on {}", hit.what, hit.node);
-        let decl = StepDecl::new(hit.id(), title, "vm").needs(needs.clone()).weight(5000).undo();
+        let decl = StepDecl::new(hit.id(), title, "vm", "the guest is gone")
+            .needs(needs.clone())
+            .weight(5000)
+            .undo();
         graph.add(decl, Wipe { site: site.clone(), met: hit.met.clone() });
     }
 }
@@ -278,7 +327,7 @@ impl Wipe {
         let volids: Vec<String> = disks.into_iter().map(|disk| disk.volid).collect();
         let used = super::disks::users(client, &volids).await?;
         let free = |volid: &String| {
-            number_of(volid) == Some(vmid) && !used.iter().any(|(had, _)| had == volid)
+            number_of(volid) == Some(vmid) && !used.had.iter().any(|(had, _)| had == volid)
         };
         Ok(volids.into_iter().filter(free).collect())
     }

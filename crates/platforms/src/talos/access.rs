@@ -87,6 +87,10 @@ pub(super) async fn prove(realm: &Realm, cx: &Context) -> Result<String, Failure
     Ok(format!("kubeconfig used at {server}, talosconfig at {machines} machines"))
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str =
+    "the kubeconfig and the talosconfig open the cluster and its machines";
+
 #[async_trait]
 impl Step for Access {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

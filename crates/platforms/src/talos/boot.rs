@@ -64,6 +64,9 @@ impl Boot {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the machine answers at its address, with the wanted extensions";
+
 #[async_trait]
 impl Step for Boot {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -234,6 +234,9 @@ fn runs_on(node: &NodeSpec, members: usize) -> String {
     format!("etcd runs on {}, {members} member{plural}", node.name)
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "etcd runs on the first control plane";
+
 #[async_trait]
 impl Step for Bootstrap {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {
@@ -259,7 +262,7 @@ impl Step for Bootstrap {
                 "etcd was bootstrapped before, and every control plane is empty now; it is never bootstrapped twice",
             )
             .hint(
-                "the data of the castle were on disks that are gone: raze it with `castle down`, then raise it anew and restore your backups",
+                "the data of the castle were on disks that are gone: `castle down`, then `castle up`, then restore your backups",
             ));
         }
         Ok(Observed::Absent)

@@ -284,6 +284,9 @@ impl Config {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the machine answers over mutual TLS with its new identity";
+
 #[async_trait]
 impl Step for Config {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -204,6 +204,9 @@ impl Etcd {
     }
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "every control plane votes in one etcd and serves Kubernetes";
+
 #[async_trait]
 impl Step for Etcd {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

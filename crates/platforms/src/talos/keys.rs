@@ -78,6 +78,9 @@ fn difference((way, standing): &(Way, Standing)) -> Option<String> {
     Some(format!("{}: {why}", way.key()))
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the kubeconfig and the talosconfig are kept and read back";
+
 #[async_trait]
 impl Step for Keys {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

@@ -95,7 +95,7 @@ impl Bench {
         values.0.extend(self.values.clone());
         let mut graph = Graph::new();
         for step in [ids::secrets_read(), ids::secrets_escrow()] {
-            let decl = StepDecl::new(step, "given", "read");
+            let decl = StepDecl::new(step, "given", "read", "it is done");
             graph.add(decl, Given(values.clone(), self.life.clone(), self.drawer.clone()));
         }
         let mut world = self.host.world();

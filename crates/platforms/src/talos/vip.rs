@@ -74,6 +74,9 @@ pub(super) async fn ask(realm: &Realm, cx: &Context, address: Ipv4Addr) -> Resul
     readyz(&entry, address).await.map_err(|error| error.failure())
 }
 
+/// What its gate proves.
+pub(super) const PROVES: &str = "the API server answers through the VIP, several times in a row";
+
 #[async_trait]
 impl Step for Vip {
     async fn observe(&self, cx: &Context) -> Result<Observed, Failure> {

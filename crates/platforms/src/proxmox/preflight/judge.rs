@@ -3,6 +3,7 @@
 use castle_model::Finding;
 use castle_proxmox::{HostStatus, Storage};
 
+use super::super::half_made;
 use super::super::inventory::{Inventory, moved_back};
 use super::super::privileges::Place;
 use super::super::wanted::{VmNode, Wanted};
@@ -31,6 +32,11 @@ pub(super) fn judge(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<Fi
     let platform = &spec.platform;
     let mut findings = host.held.missing(spec);
     for node in &spec.nodes {
+        if let Some(why) = inventory.half_made.get(&node.vmid) {
+            let place = format!("number {} of {}", node.vmid, node.name);
+            let words = format!("VM {} is {why}", node.vmid);
+            findings.push(Finding::new(place, words, half_made::cure(node.vmid)));
+        }
         if let Some(whose) = inventory.foreign.get(&node.vmid) {
             let cure = if inventory.elsewhere.contains_key(&node.vmid) {
                 moved_back(node.vmid, &platform.node)
@@ -142,7 +148,10 @@ fn promised(spec: &Wanted, inventory: &Inventory) -> u64 {
 fn orphans(spec: &Wanted, inventory: &Inventory, host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
     for node in made_anew(spec, inventory) {
-        if inventory.foreign.contains_key(&node.vmid) || inventory.unfinished.contains(&node.vmid) {
+        let taken = inventory.foreign.contains_key(&node.vmid)
+            || inventory.half_made.contains_key(&node.vmid)
+            || inventory.unfinished.contains(&node.vmid);
+        if taken {
             continue;
         }
         for disk in host.disks.iter().filter(|disk| disk.vmid == u64::from(node.vmid.0)) {

@@ -130,7 +130,7 @@ fn what_can_be_mended_is_told_from_what_cannot() {
     let half_made = shown(&[("scsi0", "local-lvm:vm-431-disk-1,size=1246M"), ("memory", "4096")]);
     assert!(half_made.fixed.is_empty());
     assert_eq!(half_made.grow, Some(40));
-    assert_eq!(half_made.words(), "memory 4096 -> 8192, system disk 1 -> 40 GiB");
+    assert_eq!(half_made.words(), "memory 4096 -> 8192 MiB, system disk 1 -> 40 GiB");
 
     let single = shown(&[("scsihw", "virtio-scsi-single"), ("balloon", "2048")]);
     assert_eq!(single.settings, [("balloon", "0".to_owned())]);

@@ -6,8 +6,12 @@ use super::*;
 use crate::audit::Auditor;
 
 async fn audited(bench: &Bench, gone: bool) -> Vec<String> {
+    audited_with(bench, gone, None).await
+}
+
+async fn audited_with(bench: &Bench, gone: bool, kept: Option<&Secret>) -> Vec<String> {
     let (spec, world, secrets) = (&bench.spec, bench.host.world(), bench.secrets());
-    let auditor = Auditor { spec, world: &world, secrets: &secrets, kept: None, gone };
+    let auditor = Auditor { spec, world: &world, secrets: &secrets, kept, gone };
     let mut items = auditor.look().await;
     items.sort();
     let life = bench.life.incarnation.to_string();
@@ -71,7 +75,7 @@ async fn whoever_answers_where_nothing_of_ours_runs_is_told_and_not_taken_for_ou
     assert!(bench.down().await.is_done());
     bench.host.cause(TalosTrouble::Foreign(bench.wanted().nodes[1].address));
     let seen = audited(&bench, true).await;
-    insta::assert_snapshot!(seen.join("\n"), @"not ours address address of worker-01: a Talos machine answers that has a config of another cluster: it answers, but is not ours");
+    insta::assert_snapshot!(seen.join("\n"), @"not ours address address of worker-01: it answers still: a Talos machine answers that has a config of another cluster; nothing proves it ours");
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,4 +93,59 @@ async fn a_task_that_goes_on_is_left_over_and_what_does_not_answer_is_not_seen()
     let auditor = Auditor { spec, world: &world, secrets: &secrets, kept: None, gone: true };
     let items = auditor.look().await;
     assert!(!items.is_empty() && items.iter().all(|item| item.standing == Standing::Unseen));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_of_ours_that_answers_still_is_left_over_where_the_keys_can_tell() {
+    let mut bench = Bench::new(5);
+    bench.whole = true;
+    let run = bench.up().await;
+    assert!(run.is_done(), "{}", run.told());
+    // Proxmox does not tell them ours any more, and their machines answer.
+    for vmid in [421, 431] {
+        for option in ["tags", "description"] {
+            bench.cause(ProxmoxTrouble::Edited { vmid, option: option.into(), value: None });
+        }
+    }
+    let told = |seen: Vec<String>| {
+        let of = |line: &String| line.contains(" address ");
+        seen.into_iter().filter(of).collect::<Vec<_>>().join("\n")
+    };
+    let kept = bench.life.to_escrow(&bench.spec.name);
+    insta::assert_snapshot!(told(audited_with(&bench, true, Some(&kept)).await), @r"
+    left over address address of cp-01: a machine with this castle's own config answers
+    left over address address of worker-01: a machine with this castle's own config answers
+    left over address the VIP: a machine with this castle's own config answers
+    ");
+    insta::assert_snapshot!(told(audited(&bench, true).await), @r"
+    not ours address address of cp-01: it answers still: a Talos machine answers that has a config of another cluster; nothing proves it ours
+    not ours address address of worker-01: it answers still: a Talos machine answers that has a config of another cluster; nothing proves it ours
+    not ours address the VIP: it answers still: a Talos machine answers that has a config of another cluster; nothing proves it ours
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_off_is_not_seen() {
+    let mut bench = Bench::raised(6).await;
+    assert!(bench.down().await.is_done());
+    bench.cause(ProxmoxTrouble::NodeDown);
+    let seen = audited(&bench, true).await;
+    let line = "not seen disk the disks and tasks: the node is offline: its disks and tasks can not be looked at";
+    assert!(seen.iter().any(|item| item == line), "{seen:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn guests_of_a_node_that_is_off_are_named_and_the_others_are_seen() {
+    let bench = Bench::raised(8).await;
+    super::machines::migrate(&bench, 431);
+    bench.cause(ProxmoxTrouble::NodeDown);
+    let seen = audited(&bench, true).await;
+    let guests: Vec<&String> = seen.iter().filter(|item| item.contains(" guest ")).collect();
+    assert_eq!(
+        guests,
+        [
+            "left over guest VM 431 `blue-worker-01`: worker-01 of this castle, life …",
+            "not seen guest VM 421 `blue-cp-01`: perhaps this castle's: its node is offline, so that nobody can look at it",
+        ]
+    );
 }

@@ -202,7 +202,7 @@ async fn what_fails_in_a_task_is_named() {
       hint: make room on the storage, or name another one in the castle file
     platform/vm/cp-01 (invalid): create VM 421 (cp-01) on pve: the task failed: unable to create VM 421 - unable to create image: qemu-img: error while writing: No space left on device
       hint: make room on the storage, or name another one in the castle file
-    platform/vm/worker-01 (invalid): grow scsi0 of VM 431 (worker-01) on pve: the task failed: shrinking disks is not supported
+    platform/vm/cp-01 (invalid): grow scsi0 of VM 421 (cp-01) on pve: the task failed: shrinking disks is not supported
       hint: disks never shrink: put the size in the castle file back
     platform/vm/cp-01 (invalid): start VM 421 (cp-01) on pve: the task failed: bridge 'vmbr0' does not exist
       hint: compare `bridge` with the networks of the node
@@ -235,9 +235,9 @@ async fn a_task_that_never_ends_is_left_at_the_deadline_and_found_again() {
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(330), "{:?}", began.elapsed());
     insta::assert_snapshot!(run.told(), @r"
-    platform/vm/cp-01 (transient): wait for create VM 421 (cp-01) on pve: not so after 4:59
+    platform/vm/worker-01 (transient): wait for create VM 431 (worker-01) on pve: not so after 4:59
       seen: Proxmox' task qmcreate is running
-      hint: run the same command again to go on waiting for it; if it hangs, end it in Proxmox (Stop in the list of tasks, or on the host: pvesh delete /nodes/pve/tasks/UPID:pve:000003EA:000017D5:697FE914:qmcreate:421:castle@pve!rehearsal:) before that
+      hint: run the same command again to go on waiting for it; if it hangs, end it in Proxmox (Stop in the list of tasks, or on the host: pvesh delete /nodes/pve/tasks/UPID:pve:000003EA:000017DE:697FE914:qmcreate:431:castle@pve!rehearsal:) before that
     ");
     let before = bench.mutations();
     let again = bench.up().await;
@@ -391,12 +391,17 @@ async fn a_making_that_died_is_told_from_one_that_goes_on() {
     let run = bench.up().await;
     assert!(began.elapsed() < Duration::from_secs(20), "nobody will ever finish it");
     let razed = bench.down().await;
-    assert!(razed.told().contains("qm unlock 421"), "{}", razed.told());
-    assert!(locked(&bench), "nothing that is not proven ours is removed");
+    insta::assert_snapshot!(razed.told(), @r"
+    platform/vm/cp-01 (conflict): remove VM 421 (cp-01) on pve: it is half made by this castle: its task died on the way and left it locked (create)
+      hint: on the host, as root: qm unlock 421, then qm destroy 421 --purge; then run the same command again
+    platform/vm/worker-01 (conflict): remove VM 431 (worker-01) on pve: it is half made by this castle: its task died on the way and left it locked (create)
+      hint: on the host, as root: qm unlock 431, then qm destroy 431 --purge; then run the same command again
+    ");
+    assert!(locked(&bench), "no token may pass over the lock");
     insta::assert_snapshot!(run.told(), @r"
     platform/preflight (conflict): check the host pve and the addresses: 2 things stand in the way
-      finding: number 421 of cp-01: it is taken by VM `VM 421` on pve: whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock 421, then qm destroy 421 --purge; choose another vmid in the castle file, or move that guest away
-      finding: number 431 of worker-01: it is taken by VM `VM 431` on pve: whoever made it died on the way: it is locked (create), and no task works on it; on the host: qm unlock 431, then qm destroy 431 --purge; choose another vmid in the castle file, or move that guest away
+      finding: number 421 of cp-01: VM 421 is half made by this castle: its task died on the way and left it locked (create); on the host, as root: qm unlock 421, then qm destroy 421 --purge; then run the same command again
+      finding: number 431 of worker-01: VM 431 is half made by this castle: its task died on the way and left it locked (create); on the host, as root: qm unlock 431, then qm destroy 431 --purge; then run the same command again
       hint: nothing was made yet: mend what is named, then run the same command again
     ");
 }

@@ -69,11 +69,30 @@ async fn half_a_file_is_named_and_left_alone() {
     bench.cause(ProxmoxTrouble::HalfFile { storage: storage.clone(), file });
     let run = bench.up().await;
     insta::assert_snapshot!(run.told(), @r"
-    platform/image (conflict): use the image local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2: the file has 41943040 bytes, castle.lock says 2097152
+    platform/image (conflict): use the image local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2: the file has 41943040 bytes, castle.lock says 8388608
       hint: castle never overwrites it: if nobody needs it, remove it on the host (pvesm free local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2), then run the same command again; if castle.lock is wrong, remove its entry there, and `castle lock` pins it anew
     ");
     assert_eq!(bench.inventory().proxmox.files.len(), 1);
     assert_eq!(bench.inventory().proxmox.guests, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_download_tells_how_far_it_is_and_needs_nobody_to_know() {
+    let mut bench = Bench::new(7);
+    let run = bench.up().await;
+    assert!(run.is_done(), "{}", run.told());
+    let told = run.fetched;
+    assert!(told.len() >= 4 && told.is_sorted(), "{told:?}");
+    assert!(told.iter().all(|(done, total)| done <= total && *total == 8 << 20), "{told:?}");
+    // What cannot be read is not told, and does no harm.
+    let mut mute = Bench::new(7);
+    for nth in 1..=64 {
+        mute.break_call(("GET", "/log", nth), Moment::Before, Breakage::Reset);
+    }
+    let run = mute.up().await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(run.fetched, []);
+    mute.assert_stands();
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ async fn a_worker_whose_disk_is_too_large_is_replaced_as_the_plan_says() {
     let before = bench.inventory().proxmox;
     let run = bench.up().await;
     let planned = run.plan.step(&vm_id(&worker)).unwrap();
-    insta::assert_snapshot!(format!("{}: {}", planned.verb, planned.reason), @r"replace: its system disk has 40 GiB, the castle file says 20, and disks never shrink");
+    insta::assert_snapshot!(format!("{}: {}", planned.verb, planned.reason), @r"replace: system disk 40 -> 20 GiB, and disks never shrink");
     assert!(run.plan.destructive().count() == 1 && run.is_done(), "{}", run.told());
     bench.assert_stands();
     let config = bench.client().vm_config("pve", VmId(431)).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_control_plane_with_a_config_is_not_replaced() {
     let before = bench.mutations();
     let run = bench.up().await;
     insta::assert_snapshot!(run.told(), @r"
-    platform/vm/cp-01 (conflict): change VM 421 (cp-01) on pve: its system disk has 40 GiB, the castle file says 20, and disks never shrink
+    platform/vm/cp-01 (conflict): change VM 421 (cp-01) on pve: system disk 40 -> 20 GiB, and disks never shrink
       hint: this cannot be changed on a machine that may hold a part of etcd: let the castle file say what is there; or `castle down`, then `castle up`
     ");
     assert_eq!(bench.mutations(), before);
