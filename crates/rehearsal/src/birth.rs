@@ -19,6 +19,7 @@ const TOKEN_ID: &str = "castle@pve!rehearsal";
 const STANDING_DISK_GIB: u64 = 40;
 const STANDING_DATA_DISK_GIB: u64 = 100;
 const STANDING_MEMORY_MIB: u64 = 8192;
+const STANDING_CORES: u64 = 4;
 
 /// All that a castle file asks of the world around it.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -172,6 +173,7 @@ fn machines(spec: &Spec, seed: u64) -> Vec<VmFacts> {
             disk_gib: STANDING_DISK_GIB,
             data_disk_gib: standing.data_disk.then_some(STANDING_DATA_DISK_GIB),
             memory_mib: STANDING_MEMORY_MIB,
+            cores: STANDING_CORES,
             extensions: extensions.to_vec(),
         })
         .collect()

@@ -5,7 +5,8 @@
 //!  when = [on METHOD PATH] [the 3rd] [once | twice | 5 times] [from M:SS] [until M:SS | for M:SS] [during PHASE]
 //! ```
 //! Two sorts of kinds: *answers* strike the calls that match them, on the wire; *changes* happen to the world, as
-//! [`crate::trouble::Trouble`]s, which are logged and replayed like any input. Rules end with the process that armed
+//! [`crate::trouble::Trouble`]s, which are logged and replayed like any input. What breaks of castle's own computer ([`Own`])
+//! is carried out by whoever hosts castle. Rules end with the process that armed
 //! them, what they changed stays. Times are counted from the moment of arming. The table is [`kinds`], each row with
 //! everything that is known of a kind; [`Rule::parse`] reads a rule, its `Display` prints it so that it reads the same.
 
@@ -31,7 +32,7 @@ pub use draw::draw;
 pub use error::RuleError;
 pub use file::{FileError, read};
 pub(crate) use kind::{Blow, WatchEnd};
-pub use kind::{Kind, Shape, Slot, find, kinds};
+pub use kind::{Kind, Own, OwnDisk, Shape, Slot, find, kinds};
 pub use names::Names;
 pub use phase::Phase;
 pub use reference::reference;

@@ -42,6 +42,16 @@ pub fn kubernetes_kinds() -> Vec<Kind> {
     kubernetes::known_kinds()
 }
 
+/// Where servers of another make answer what is hardly a request in other words than ours: all of ours are of one library.
+pub const HTTP_DIFFERENCES: &[&str] = &[
+    "a line that is no request, another version of HTTP, a header that is none: every server answers `400 Bad Request` with no body; \
+     pveproxy says `400 bad request` or 506 with its own words, Go's servers 400 or 505 with a body",
+    "many or long headers: a server answers 431 to more than a hundred headers, or to longer ones; pveproxy says nothing to them, as it does here from 63 on, and Go's servers take a megabyte of them",
+    "`Accept: application/yaml` is answered in JSON; the real API server writes YAML",
+    "a connection that nobody uses ends after a minute; the real ones wait between five seconds and for ever",
+    "a key that comes twice in YAML, or in a patch other than apply, is not told apart; the real API server warns of it, or refuses it where it is to be strict",
+];
+
 /// What was recorded of a real machine as it went on, and is not replayed: its moments are those of the machine that it ran
 /// on. What came after what is held by a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +94,84 @@ pub const TALOS_COURSES: &[Course] = &[
     },
 ];
 
+/// What works in the emulated cluster, or beside it, of itself. No real one stands behind it: what it does is held by tests
+/// that say what the real one does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Controller {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// The test that holds it.
+    pub test: &'static str,
+    /// What the real one does besides, or otherwise.
+    pub different: &'static str,
+}
+
+/// Every one of them.
+pub const CONTROLLERS: &[Controller] = &[
+    Controller {
+        name: "kubelet and nodes",
+        what: "a machine joins, its Node turns Ready once its network is up, falls silent forty seconds after its power went, and tells what it has of processors and memory",
+        test: "nodes_join_and_turn_ready_with_their_network",
+        different: "heartbeats and leases carry the time of the last change, and are not renewed in between; there is no condition of pressure, and the kernel's version is invented",
+    },
+    Controller {
+        name: "scheduler",
+        what: "pods of workloads get nodes that they tolerate and select, and say why if there is none",
+        test: "a_pod_that_no_node_takes_says_why",
+        different: "requests of processors and memory, affinity and spreading are not weighed; a pod without a workload, and a Job, stay pending; the pods of a node that is silent are not evicted after five minutes",
+    },
+    Controller {
+        name: "workloads",
+        what: "Deployments by their ReplicaSets, DaemonSets and StatefulSets become pods, which start, turn ready and go with their owner",
+        test: "pods_of_a_deployment_belong_to_its_replica_set_and_go_with_it",
+        different: "pods are objects: no container runs, none fails, no probe is asked; static pods of control planes have no mirror pods; Jobs and CronJobs do nothing; there are EndpointSlices and no Endpoints",
+    },
+    Controller {
+        name: "image pulls",
+        what: "each node pulls an image once; a registry can limit them, and then pods wait in ImagePullBackOff",
+        test: "a_scant_registry_keeps_pods_waiting_until_it_lets_them",
+        different: "a pull takes a drawn time, whatever the image and whoever else pulls; whether a registry has the image is not asked",
+    },
+    Controller {
+        name: "admission webhooks",
+        what: "those of a known release are called through their Service, and serve some seconds later than their pod looks Ready",
+        test: "a_webhook_serves_later_than_its_pod_looks_ready",
+        different: "what they judge is what castle's gates ask of them: the pools of MetalLB and the stores of External Secrets; everything else is let through",
+    },
+    Controller {
+        name: "MetalLB",
+        what: "Services get addresses from the pools by its rules, and speakers announce them",
+        test: "addresses_are_given_by_the_rules_of_metallb",
+        different: "nothing is announced on a network; the real controller and its webhook hold castle (`metallb.rs`), and the shape of its stand-in (`releases.rs`), not what is emulated here; BGP is not",
+    },
+    Controller {
+        name: "Longhorn",
+        what: "managers find disks, the deployer makes the drivers, and claims are bound where their copies fit",
+        test: "a_claim_is_bound_when_longhorn_has_disks_and_drivers",
+        different: "a volume is bound and no more: it is attached to nothing, rebuilds nothing and is never faulted; its real definitions alone are asked (`definitions.rs`)",
+    },
+    Controller {
+        name: "External Secrets",
+        what: "a store proves its identity to Infisical, and external secrets become Secrets with the values that are there",
+        test: "a_secret_comes_through_when_the_identity_is_right",
+        different: "Infisical alone is a provider; templates, generators and pushes are not; its real definitions alone are asked (`definitions.rs`)",
+    },
+    Controller {
+        name: "Flux",
+        what: "the source controller fetches the branch, Kustomizations are built, tried and applied in the order of their needs, and charts are installed after a while",
+        test: "flux_builds_the_tree_in_the_order_of_its_needs",
+        different: "every release succeeds and what a chart holds is not made; of health checks `wait` alone is looked at, which calls every Service healthy; no notifications, no image automation; the real Flux holds castle (`flux.rs`), not what is emulated here",
+    },
+    Controller {
+        name: "image factory",
+        what: "a schematic gets the id that the real factory gives it, and an image of it can be downloaded",
+        test: "schematics_have_the_ids_that_the_factory_gives",
+        different: "an image is a name and a size, and holds nothing",
+    },
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +186,20 @@ mod tests {
         for course in TALOS_COURSES.iter().filter(|course| !course.test.is_empty()) {
             let named = format!("\nfn {}()", course.test);
             assert!(tests.iter().any(|text| text.contains(&named)), "{} is gone", course.test);
+        }
+    }
+
+    #[test]
+    fn what_works_of_itself_is_held_by_a_test_that_is_there() {
+        let tests = [
+            include_str!("kubernetes/tests.rs"),
+            include_str!("kubernetes/tests/pods.rs"),
+            include_str!("kubernetes/tests/stories.rs"),
+            include_str!("sources/tests.rs"),
+        ];
+        for controller in CONTROLLERS {
+            let named = format!("\nfn {}()", controller.test);
+            assert!(tests.iter().any(|text| text.contains(&named)), "{} is gone", controller.test);
         }
     }
 }

@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::birth::{Birth, Endpoint, dice_for};
-use crate::fault::{Rule, Strike};
+use crate::fault::{Own, Rule, Strike};
 use crate::inventory::Inventory;
 use crate::store::{Store, StoreError};
 use crate::trace::Request;
@@ -32,7 +32,10 @@ use crate::world::{Datacenter, Input};
 
 pub mod desk;
 mod dial;
+mod echo;
 pub mod front;
+mod head;
+mod idle;
 mod serve;
 mod shared;
 mod strike;
@@ -441,6 +444,24 @@ impl Host {
     /// Says how the program ends when a rule kills it; without it, only [`Self::killed`] tells.
     pub fn on_kill(&self, end: impl Fn() + Send + Sync + 'static) {
         self.shared.end_by(Arc::new(end));
+    }
+
+    /// Says how the computer that the program runs on breaks, and is mended. It is called while the world is locked: it must
+    /// not ask it anything. Without it, rules about it change nothing.
+    pub fn on_break(&self, breaks: impl Fn(Own) + Send + Sync + 'static) {
+        self.shared.break_by(Arc::new(breaks));
+    }
+
+    /// Ends the program that runs against this host, for whoever breaks its computer while the world is not locked.
+    pub fn ender(&self) -> impl Fn() + Send + Sync + use<> {
+        let shared = self.shared.clone();
+        move || shared.end()
+    }
+
+    /// Whether a rule has killed the program.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.shared.has_ended()
     }
 
     /// Waits until a rule has killed the program that runs against this host: drop it then.

@@ -7,6 +7,7 @@
 mod admission;
 mod balancer;
 mod birth;
+mod body;
 mod complete;
 mod custom;
 mod defaults;
@@ -15,6 +16,7 @@ mod discovery;
 mod events;
 mod fields;
 mod flux;
+mod gojson;
 mod hooks;
 mod kinds;
 mod life;
@@ -23,6 +25,7 @@ mod longhorn;
 mod managed;
 mod network;
 mod nodes;
+mod options;
 mod patch;
 mod pods;
 mod power;
@@ -34,6 +37,7 @@ mod scale;
 mod secrets;
 mod security;
 mod seen;
+mod selector;
 mod serve;
 mod shape;
 mod shown;
@@ -199,6 +203,8 @@ impl Kubernetes {
                 data_disk,
                 extensions,
                 version,
+                boot_id,
+                hardware,
             } if self.is(cluster) => {
                 let facts = NodeFacts {
                     address: *address,
@@ -206,12 +212,18 @@ impl Kubernetes {
                     data_disk: *data_disk,
                     extensions: extensions.clone(),
                     version: version.clone(),
+                    boot_id: boot_id.clone(),
+                    hardware: hardware.clone(),
                     joined: 0,
                     network: false,
                     off: false,
                     losses: 0,
+                    disk_lost: false,
                 };
                 self.node_joined(turn, name, facts);
+            }
+            Signal::DataDisk { cluster, name, there } if self.is(cluster) => {
+                self.data_disk(turn, name, *there);
             }
             Signal::NodeLost { cluster, name } if self.is(cluster) => self.node_lost(turn, name),
             _ => {}
@@ -452,6 +464,8 @@ fn set_condition(
     let generation = object["metadata"]["generation"].clone();
     // Flux says which generation a condition is of; most others do not.
     let flux = object["apiVersion"].as_str().is_some_and(|v| v.contains("toolkit.fluxcd.io"));
+    // Longhorn has a kind of this name, too, whose conditions know no heartbeat.
+    let node = object["kind"] == "Node" && object["apiVersion"] == "v1";
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);
     }
@@ -465,6 +479,13 @@ fn set_condition(
     });
     if flux && !generation.is_null() {
         condition["observedGeneration"] = generation;
+    }
+    if node {
+        // A kubelet that has fallen silent sends none.
+        let before = conditions.iter().find(|c| c["type"] == kind);
+        let before = before.filter(|_| reason == "NodeStatusUnknown");
+        condition["lastHeartbeatTime"] =
+            before.map_or_else(|| stamp.into(), |c| c["lastHeartbeatTime"].clone());
     }
     match conditions.iter_mut().find(|c| c["type"] == kind) {
         Some(place) => *place = condition,

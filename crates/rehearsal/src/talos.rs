@@ -159,6 +159,7 @@ impl Talos {
             | Signal::ClusterBorn { .. }
             | Signal::ClusterLost { .. }
             | Signal::NodeJoined { .. }
+            | Signal::DataDisk { .. }
             | Signal::NodeLost { .. } => {}
         }
     }

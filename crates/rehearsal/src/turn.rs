@@ -149,6 +149,10 @@ pub enum Signal {
         extensions: Vec<String>,
         /// The version of Kubernetes that its config asks for, such as `v1.36.3`.
         version: String,
+        /// The id of the boot that its machine is in.
+        boot_id: String,
+        /// What the machine is.
+        hardware: Hardware,
     },
     /// A node is Ready, or not any more.
     NodeReady {
@@ -159,6 +163,15 @@ pub enum Signal {
         /// Whether it is.
         ready: bool,
     },
+    /// A machine that is a node lost the disk of its user volumes, or sees it again.
+    DataDisk {
+        /// The cluster that it belongs to.
+        cluster: String,
+        /// The node's name.
+        name: String,
+        /// Whether it sees the disk.
+        there: bool,
+    },
     /// A machine that was a node is gone or off.
     NodeLost {
         /// The cluster that it belonged to.
@@ -166,6 +179,21 @@ pub enum Signal {
         /// The node's name.
         name: String,
     },
+}
+
+/// What a machine is, as its kubelet tells the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hardware {
+    /// How many processors it has.
+    pub cores: u64,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Size of the system disk in GiB.
+    pub disk_gib: u64,
+    /// The SMBIOS UUID.
+    pub uuid: String,
+    /// The version of Talos, such as `v1.13.9`.
+    pub talos: String,
 }
 
 /// What a VM brings along when it is switched on.
@@ -189,6 +217,9 @@ pub struct VmFacts {
     pub data_disk_gib: Option<u64>,
     /// Memory in MiB.
     pub memory_mib: u64,
+    /// How many processors it has.
+    #[serde(default)]
+    pub cores: u64,
     /// System extensions in the image. Proxmox leaves it empty: the world then fills it in on the way to the
     /// machine, from the schematic whose id is in the image's file name.
     pub extensions: Vec<String>,

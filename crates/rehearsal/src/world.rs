@@ -330,6 +330,7 @@ impl Datacenter {
                 Signal::ClusterBorn { .. }
                 | Signal::ClusterLost { .. }
                 | Signal::NodeJoined { .. }
+                | Signal::DataDisk { .. }
                 | Signal::NodeLost { .. } => self.kubernetes.heard(&mut turn, &signal),
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::trouble::Trouble;
 
-use super::kind::{Blow, Deed, WatchEnd};
+use super::kind::{Blow, Deed, Own, WatchEnd};
 use super::phase::Phase;
 use super::rule::{Rule, Until, Who};
 
@@ -62,6 +62,8 @@ pub(crate) enum Due {
     Watches(WatchEnd),
     /// The program's clock is off by so many milliseconds.
     Clock(i64),
+    /// The computer that the program runs on breaks, or is whole again.
+    Own(Own),
 }
 
 /// The rules of a run.
@@ -190,7 +192,7 @@ impl Armed {
                     loaded.strike(now, &call, &mut self.strikes);
                 }
                 Deed::Answer(_) => loaded.met -= 1,
-                Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) => {
+                Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) | Deed::Own(_) => {
                     dues.extend(loaded.happen(now, &mut self.strikes));
                 }
             }
@@ -273,7 +275,9 @@ impl Loaded {
         }
         match &rule.deed {
             // Whoever is asked, the world may change.
-            Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) => rule.when.on.is_some(),
+            Deed::Change { .. } | Deed::Watches(_) | Deed::Clock(_) | Deed::Own(_) => {
+                rule.when.on.is_some()
+            }
             Deed::Answer(Blow::Stale) if !seen.again => false,
             Deed::Answer(Blow::Unreachable) => self.rule.reaches(seen),
             Deed::Answer(_) if rule.who == Who::Castle => true,
@@ -308,6 +312,7 @@ impl Loaded {
         match &self.rule.deed {
             Deed::Change { over, .. } => over.clone().map(Due::Change),
             Deed::Clock(_) => Some(Due::Clock(0)),
+            Deed::Own(own) => own.over().map(Due::Own),
             Deed::Answer(_) | Deed::Watches(_) => None,
         }
     }
@@ -345,6 +350,7 @@ impl Loaded {
             Deed::Change { now, .. } => Some(Due::Change(now.clone())),
             Deed::Watches(how) => Some(Due::Watches(*how)),
             Deed::Clock(shift) => Some(Due::Clock(*shift)),
+            Deed::Own(own) => Some(Due::Own(*own)),
             Deed::Answer(_) => None,
         }
     }

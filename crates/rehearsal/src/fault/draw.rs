@@ -12,6 +12,9 @@ use super::value::{span, written};
 const RULES_MAX: u64 = 3;
 /// A bring-up takes about so long, in milliseconds: rules strike within it.
 const RUN: u64 = 200_000;
+/// What a clock jumps by, in hours, where it does not jump by seconds: an hour of summer time, or years, back to 1970 and
+/// beyond.
+const JUMPS: [u64; 4] = [1, 1, 12 * 8766, 58 * 8766];
 /// The statuses that are drawn.
 const STATUSES: [u64; 7] = [401, 403, 409, 429, 500, 503, 596];
 
@@ -41,7 +44,9 @@ fn is_drawable(kind: &Kind, names: &Names) -> bool {
         _ => true,
     };
     let proxmox = kind.who == [Who::Proxmox] && names.storages.is_empty();
-    !proxmox && slots.into_iter().all(can)
+    // What breaks of castle's own computer is not drawn: it has a proof of its own, which breaks it at every write.
+    let own = matches!(kind.make, Make::Own(_));
+    !proxmox && !own && slots.into_iter().all(can)
 }
 
 fn compose(kind: &Kind, names: &Names, dice: &mut Dice) -> String {
@@ -53,7 +58,11 @@ fn compose(kind: &Kind, names: &Names, dice: &mut Dice) -> String {
     }
     text = format!("{text}: {}", kind.name);
     for slot in kind.arguments.iter().filter(needed) {
-        text = format!("{text} {}", value(slot, names, dice));
+        let given = match kind.make {
+            Make::Clock(_) => jump(dice),
+            _ => value(slot, names, dice),
+        };
+        text = format!("{text} {given}");
     }
     if matches!(kind.make, Make::Answer(_)) && dice.below(2) == 0 {
         return format!("{text} the {}th", 4 + dice.below(15));
@@ -83,6 +92,14 @@ fn value(slot: &Slot, names: &Names, dice: &mut Dice) -> String {
         | Shape::Setting
         | Shape::Value => (1 + dice.below(5)).to_string(),
     }
+}
+
+/// How far a clock jumps: by seconds, an hour, or years. One draw, as any other time, so that the rest of a seed's rules
+/// does not hang on it.
+fn jump(dice: &mut Dice) -> String {
+    let drawn = dice.below(20);
+    let hours = usize::try_from(drawn).ok().and_then(|at| JUMPS.get(at % 8));
+    span(hours.map_or(1000 * (1 + drawn), |hours| hours * 3_600_000))
 }
 
 fn pick(dice: &mut Dice, length: usize) -> usize {

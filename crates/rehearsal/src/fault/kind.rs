@@ -3,6 +3,7 @@
 mod answer;
 mod cluster;
 mod machine;
+mod own;
 mod proxmox;
 mod source;
 
@@ -101,7 +102,11 @@ impl Kind {
     /// Whether it can be over again, with `until` or `for`.
     #[must_use]
     pub fn can_end(&self) -> bool {
-        !matches!(self.make, Make::Change(_) | Make::Watches(_))
+        match &self.make {
+            Make::Change(_) | Make::Watches(_) => false,
+            Make::Own(own) => own.can_end(),
+            Make::Passing(..) | Make::Answer(_) | Make::Clock(_) => true,
+        }
     }
 
     /// How a rule of it is written, in general.
@@ -137,6 +142,7 @@ impl Kind {
             Make::Answer(blow) => Deed::Answer(blow(given)),
             Make::Watches(how) => Deed::Watches(*how),
             Make::Clock(shift) => Deed::Clock(shift(given)),
+            Make::Own(own) => Deed::Own(*own),
         }
     }
 }
@@ -154,6 +160,8 @@ pub(super) enum Make {
     Watches(WatchEnd),
     /// The program's clock is off by so many milliseconds.
     Clock(fn(&Given<'_>) -> i64),
+    /// The computer that the program runs on breaks.
+    Own(Own),
 }
 
 /// What a rule does.
@@ -172,6 +180,45 @@ pub(crate) enum Deed {
     Watches(WatchEnd),
     /// The program's clock is off by so many milliseconds.
     Clock(i64),
+    /// The computer that the program runs on breaks.
+    Own(Own),
+}
+
+/// What breaks of the computer that the program runs on. No datacenter has it: whoever hosts the program carries it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// Its power is gone, and with it what no disk was made to keep.
+    Power,
+    /// The disk with the program's state does this from now on.
+    Disk(OwnDisk),
+}
+
+/// What a disk does that holds the program's state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OwnDisk {
+    /// What it is told to.
+    #[default]
+    Sound,
+    /// It has room for half of what is written next, and for nothing then.
+    Full,
+    /// It does nothing, and says so.
+    Fails,
+    /// It takes no change.
+    ReadOnly,
+    /// It writes half of what comes next, and the power goes.
+    Tears,
+}
+
+impl Own {
+    /// Whether it can be over again.
+    fn can_end(self) -> bool {
+        matches!(self, Self::Disk(OwnDisk::Full | OwnDisk::Fails | OwnDisk::ReadOnly))
+    }
+
+    /// How it is over, if it can be.
+    pub(super) fn over(self) -> Option<Self> {
+        self.can_end().then_some(Self::Disk(OwnDisk::Sound))
+    }
 }
 
 /// How a watch ends.
@@ -206,6 +253,8 @@ pub(crate) enum Blow {
     Stale,
     /// The call is carried out twice, and the second answer is given.
     Twice,
+    /// The answer comes once more, unasked.
+    AnswersTwice,
     /// Events of watches come so many milliseconds late.
     EventsLate(u64),
     /// Events of watches come twice.
@@ -218,7 +267,7 @@ pub(crate) enum Blow {
 
 /// All kinds, in the order in which they are explained.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
-    [answer::KINDS, proxmox::KINDS, machine::KINDS, cluster::KINDS, source::KINDS]
+    [answer::KINDS, own::KINDS, proxmox::KINDS, machine::KINDS, cluster::KINDS, source::KINDS]
         .into_iter()
         .flatten()
 }

@@ -16,7 +16,7 @@ const METHODS: [&str; 8] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OP
 /// The most times that a rule can count to.
 const COUNT_MAX: u32 = 1_000_000;
 /// How a time is written.
-const TIME_HELP: &str = "a time is written as the screen shows it: M:SS, such as 0:40";
+const TIME_HELP: &str = "a time is written M:SS, such as 0:40";
 
 pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
@@ -115,13 +115,20 @@ impl Reader<'_> {
                 .among("", possible().map(|kind| kind.name)));
         };
         let plain = tail.iter().take_while(|word| !is_keyword(&word.text)).count().clamp(1, 3);
-        let error = (1..=plain)
+        // Words that somebody else's fault begins with are that fault, whatever stands behind them.
+        let others =
+            (1..=plain).rev().find(|count| kinds().any(|kind| kind.name == joined(*count)));
+        let counts = others.map_or(1..=plain, |count| count..=count);
+        let error = counts
             .rev()
             .map(|count| {
                 let span = first.span.start..tail[count - 1].span.end;
                 let message = format!("{} has no fault called `{}`", who.name(), joined(count));
                 let mut error = RuleError::new(self.rule, span, message)
                     .among(&joined(count), possible().map(|kind| kind.name));
+                if others.is_some() {
+                    error.nearest = None;
+                }
                 if error.nearest.is_none() {
                     error.help = error.help.map(|help| elsewhere(&joined(count), help));
                 }
@@ -283,6 +290,10 @@ impl Reader<'_> {
 /// Says who has a fault of this name, if not the one that was asked.
 fn elsewhere(name: &str, help: String) -> String {
     match kinds().find(|kind| kind.name == name) {
+        Some(kind) if kind.who.len() > 1 => {
+            let all: Vec<&str> = kind.who.iter().map(|who| who.name()).collect();
+            format!("{} can have it, as `{}`; {help}", all.join(", "), kind.form())
+        }
         Some(kind) => format!("it is written `{}`; {help}", kind.form()),
         None => help,
     }

@@ -17,7 +17,10 @@ const CONDITIONS: [(&str, &str); 7] = [
         "once, twice, 5 times",
         "so often; without it a fault on the wire strikes every call in its window",
     ),
-    ("from M:SS", "not before this time of the run, as the screen shows it"),
+    (
+        "from M:SS",
+        "not before this time of the run, counted from its first look; the screen's clock begins some four seconds later",
+    ),
     ("until M:SS", "until this time of the run; a change of the world is undone then"),
     ("for M:SS", "for so long, counted from `from`, else from the first strike"),
     ("during PHASE", "only while the datacenter is in this phase, as it knows itself"),
@@ -51,7 +54,8 @@ fn section(page: &mut String, title: &str, kinds: &[&Kind]) {
     if let [first, ..] = kinds
         && first.who.len() > 1
     {
-        let servers: Vec<&str> = first.who.iter().map(|who| who.name()).collect();
+        let most = kinds.iter().max_by_key(|kind| kind.who.len()).map_or(first.who, |k| k.who);
+        let servers: Vec<&str> = most.iter().map(|who| who.name()).collect();
         write!(
             page,
             "\nSERVER is one of {}; OBJECT a node, for proxmox also a VM's number or a storage, else a part of the address.\n",
@@ -59,15 +63,17 @@ fn section(page: &mut String, title: &str, kinds: &[&Kind]) {
         )
         .ok();
     }
+    let most = kinds.iter().max_by_key(|kind| kind.who.len()).map_or(&[][..], |kind| kind.who);
     page.push_str("\n| fault | what it does | an example |\n|---|---|---|\n");
     for kind in kinds {
         let poke = if kind.is_change() { "" } else { " *" };
         writeln!(
             page,
-            "| `{}`{poke} | {}{} | `{}` |",
+            "| `{}`{poke} | {}{}{} | `{}` |",
             kind.form(),
             kind.about,
             words(kind),
+            not_of(kind, most),
             kind.example
         )
         .ok();
@@ -77,6 +83,13 @@ fn section(page: &mut String, title: &str, kinds: &[&Kind]) {
             "\n`*`: only while a run goes on; `castle rehearse poke` has no use for it.\n",
         );
     }
+}
+
+/// Which of the servers of a table do not know a kind.
+fn not_of(kind: &Kind, all: &[Who]) -> String {
+    let without = all.iter().filter(|who| !kind.who.contains(who));
+    let without: Vec<&str> = without.map(|who| who.name()).collect();
+    if without.is_empty() { String::new() } else { format!(" Not of {}.", without.join(", ")) }
 }
 
 /// The words that an argument can be, where that is a list.

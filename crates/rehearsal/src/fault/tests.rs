@@ -111,7 +111,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | proxmox: drops befor on POST /qemu
       |          ^^^^^^^^^^^ did you mean `drops before`?
       |
-      = hint: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
+      = hint: there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, answers twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
     ");
     let patch = wrong("kubernetes: patched node/worker-01 {\"spec\":{\"taints\":[]}");
     insta::assert_snapshot!(patch, @r#"
@@ -157,7 +157,7 @@ fn a_wrong_rule_is_told_with_its_place_and_what_was_meant() {
     1 | talos cp-02: dead from 40
       |                        ^^
       |
-      = hint: a time is written as the screen shows it: M:SS, such as 0:40
+      = hint: a time is written M:SS, such as 0:40
     ");
     insta::assert_snapshot!(wrong("talos cp-02: dead from 0:40 until 0:30"), @r"
     this window is empty: it ends before it begins
@@ -206,7 +206,16 @@ fn what_a_rule_lacks_or_has_too_much_is_told() {
     1 | proxmox: dead
       |          ^^^^
       |
-      = hint: it is written `talos NODE: dead`; there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
+      = hint: it is written `talos NODE: dead`; there is: refuses, drops before, drops after, hangs, slow, drips, answers, limits, answers stale, hears twice, answers twice, node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
+    ");
+    insta::assert_snapshot!(wrong("talos cp-02: drips 0:10"), @r"
+    talos has no fault called `drips`
+     --> --fault:1:14
+      |
+    1 | talos cp-02: drips 0:10
+      |              ^^^^^
+      |
+      = hint: proxmox, kubernetes, infisical, git, downloads can have it, as `SERVER [OBJECT]: drips TIME`; there is: refuses, drops before, drops after, hangs, slow, answers, dead, revived, reboots, wrong address, clock astray, clock ahead, clock behind, stale etcd, bootstrap lost, usurped, pulls refused, unwritable, data disk gone, extension missing, etcd removed, ghost
     ");
     insta::assert_snapshot!(wrong("proxmox 421: overtaken for 0:30"), @r"
     `overtaken` does not end by itself

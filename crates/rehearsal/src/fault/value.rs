@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use super::names::Names;
 
-/// The longest time that a rule can name: ten years.
-const TIME_MAX: u64 = 10 * 365 * 24 * 3_600_000;
+/// The longest time that a rule can name: a hundred years, so that a clock can fall back to 1970.
+const TIME_MAX: u64 = 100 * 365 * 24 * 3_600_000;
 
 /// Something that a rule names, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Given<'_> {
     }
 }
 
-/// A time as the screen shows it, `M:SS` or `H:MM:SS`, with thousandths if need be; in milliseconds.
+/// A time as people write it, `M:SS` or `H:MM:SS`, with thousandths if need be; in milliseconds.
 pub(super) fn time(text: &str) -> Option<u64> {
     let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

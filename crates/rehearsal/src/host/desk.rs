@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
+use castle_model::time::Moment;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -48,6 +49,8 @@ const PATH_MAX: usize = 100;
 pub enum Ask {
     /// What is there?
     Inventory,
+    /// What time is it there?
+    Clock,
     /// Let something happen, now.
     Poke {
         /// The rule that says it.
@@ -65,6 +68,8 @@ pub enum Ask {
 pub enum Told {
     /// What is there.
     Inventory(Box<Inventory>),
+    /// The time of day there.
+    Clock(Moment),
     /// It has happened.
     Poked(Poked),
     /// It can not be answered, and why.
@@ -190,6 +195,7 @@ async fn answer(shared: Arc<Shared>, mut questions: UnboundedReceiver<Question>)
     while let Some((ask, reply)) = questions.recv().await {
         let told = match ask {
             Ask::Inventory => Told::Inventory(Box::new(inventory(&shared))),
+            Ask::Clock => Told::Clock(shared.time.moment()),
             Ask::Poke { rule, what, troubles } => match poke(&shared, &troubles) {
                 Some(poked) => {
                     if poked.changed {

@@ -21,20 +21,16 @@ use super::Host;
 use super::dial::{Found, find, pause};
 use super::serve::{self, Patience};
 use super::shared::Shared;
+use super::strike;
 
-/// How many connections are served at a time: more than fifty clients with their watches need, and few enough that those
-/// who never speak can not fill the memory.
-const CONNECTIONS_MAX: usize = 1_000;
+/// How many connections are served at a time at one socket: more than fifty clients with their watches need, and so few
+/// that a crowd at one server leaves room at the others.
+const SOCKET_MAX: usize = 200;
+/// How many at all of them: as many as the files that a process may usually have open leave.
+const CONNECTIONS_MAX: usize = 800;
 
 /// How long is waited where the system has no socket left for a caller.
 const BREATH: Duration = Duration::from_millis(100);
-
-/// How long those outside may take.
-const PATIENCE: Patience = Patience {
-    handshake: Duration::from_secs(10),
-    head: Duration::from_secs(30),
-    body: Duration::from_mins(1),
-};
 
 /// Why a datacenter cannot be put on sockets.
 #[derive(Debug, Error)]
@@ -52,6 +48,18 @@ pub enum FrontError {
         socket: SocketAddrV4,
         /// Why not.
         source: io::Error,
+    },
+    /// So many connections are open that more are closed as they come. Said once for each socket.
+    #[error(
+        "{max} connections are open {place}: until some of them end, more are closed as they come to {socket}"
+    )]
+    Crowded {
+        /// Where one more came.
+        socket: SocketAddrV4,
+        /// How many are served.
+        max: usize,
+        /// At this socket, or at all of them.
+        place: &'static str,
     },
 }
 
@@ -99,6 +107,8 @@ struct Open {
     moved: Option<Moved>,
     /// How many connections are open.
     connections: Arc<AtomicUsize>,
+    /// Where more than enough came.
+    crowded: Mutex<BTreeSet<SocketAddrV4>>,
 }
 
 impl Front {
@@ -149,13 +159,13 @@ impl Front {
         self.open.sockets().keys().copied().collect()
     }
 
-    /// The last machine's port that could not be bound, if any.
+    /// The last thing that could not be served, if any: a machine's port that could not be bound, one connection too many.
     #[must_use]
     pub fn refused(&self) -> Option<FrontError> {
         self.open.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Waits until a machine's port can not be bound, and says which.
+    /// Waits until something can not be served, and says what.
     pub async fn refusal(&self) -> FrontError {
         loop {
             let changed = self.open.changed.notified();
@@ -223,10 +233,29 @@ impl Open {
         }
         for socket in wanted.difference(&bound) {
             if let Err(error) = self.bind(shared, *socket).await {
-                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.refuse(error);
             }
         }
         self.changed.notify_waiters();
+    }
+
+    fn refuse(&self, error: FrontError) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether one more connection is too many; the first time at a socket it is told.
+    fn is_crowded(&self, socket: SocketAddrV4, here: &AtomicUsize) -> bool {
+        let (here, all) = (here.load(Ordering::Relaxed), self.connections.load(Ordering::Relaxed));
+        let (max, place) = match (here >= SOCKET_MAX, all >= CONNECTIONS_MAX) {
+            (true, _) => (SOCKET_MAX, "there"),
+            (false, true) => (CONNECTIONS_MAX, "in all"),
+            (false, false) => return false,
+        };
+        if self.crowded.lock().unwrap_or_else(PoisonError::into_inner).insert(socket) {
+            self.refuse(FrontError::Crowded { socket, max, place });
+        }
+        true
     }
 
     async fn bind(
@@ -241,10 +270,11 @@ impl Open {
         let listener = bind.map_err(|source| FrontError::Bind { socket, source })?;
         let (open, task) = (self.clone(), shared.clone());
         let handle = shared.spawn(async move {
+            let here = Arc::new(AtomicUsize::new(0));
             // An accept that fails is the caller's bad luck; he comes again.
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => open.serve(&task, socket, stream),
+                    Ok((stream, _)) => open.serve(&task, socket, &here, stream),
                     Err(_) => pause(BREATH).await,
                 }
             }
@@ -253,8 +283,14 @@ impl Open {
         Ok(())
     }
 
-    fn serve(&self, shared: &Arc<Shared>, socket: SocketAddrV4, stream: TcpStream) {
-        if self.connections.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+    fn serve(
+        &self,
+        shared: &Arc<Shared>,
+        socket: SocketAddrV4,
+        here: &Arc<AtomicUsize>,
+        stream: TcpStream,
+    ) {
+        if self.is_crowded(socket, here) {
             return;
         }
         let at = |address: Ipv4Addr| match find(shared, &address.to_string(), socket.port()) {
@@ -263,11 +299,15 @@ impl Open {
         };
         let inside = || at(self.moved.and_then(|moved| moved.inside(*socket.ip()))?);
         let Some(target) = at(*socket.ip()).or_else(inside) else { return };
+        // The system has taken the connection by now: what refuses or is not reached can only end it without a word.
+        if strike::connection(shared, &target).is_some() {
+            return;
+        }
         // Small frames go back and forth; waiting for more of them only costs time.
         drop(stream.set_nodelay(true));
         let closing = self.closing.clone().notified_owned();
-        let connection = serve::connection(shared.clone(), target, stream, Some(PATIENCE));
-        let counted = Counted::new(self.connections.clone());
+        let connection = serve::connection(shared.clone(), target, stream, Some(Patience::OUTSIDE));
+        let counted = [Counted::new(self.connections.clone()), Counted::new(here.clone())];
         shared.spawn(async move {
             let _counted = counted;
             tokio::select! {
@@ -297,27 +337,70 @@ impl Drop for Counted {
 
 #[cfg(test)]
 mod tests {
+    use castle_model::spec::SourceSpec;
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
     use crate::host::Pace;
     use crate::testing::loopback;
 
+    /// A datacenter in a network of loopback of its own.
+    fn live(net: u8) -> Host {
+        let mut spec = loopback(net, 1, 0);
+        spec.downloads.mirror = Some(format!("https://127.0.{net}.1:8444"));
+        for source in &mut spec.secrets.sources {
+            if let SourceSpec::Infisical(infisical) = source {
+                infisical.host = format!("https://127.0.{net}.1:8443");
+            }
+        }
+        let pace = Pace { now: castle_model::time::Moment(1_800_000_000_000), speed: 1 };
+        Host::live(&spec, 5, pace).unwrap()
+    }
+
+    /// Comes to a socket, and waits until it is served.
+    async fn come(front: &Front, socket: &str) -> TcpStream {
+        let before = front.open.connections.load(Ordering::Relaxed);
+        let stream = TcpStream::connect(socket).await.unwrap();
+        while front.open.connections.load(Ordering::Relaxed) == before {
+            tokio::task::yield_now().await;
+        }
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_crowd_at_one_server_is_told_once_and_leaves_the_others_open() {
+        let host = live(78);
+        let front = Front::open(&host).await.unwrap();
+        let mut crowd = Vec::new();
+        for _ in 0..SOCKET_MAX {
+            crowd.push(come(&front, "127.0.78.1:8444").await);
+        }
+        assert!(front.refused().is_none());
+        for _ in 0..3 {
+            let mut more = TcpStream::connect("127.0.78.1:8444").await.unwrap();
+            assert_eq!(more.read(&mut [0; 1]).await.unwrap(), 0);
+        }
+        let told = front.refusal().await.to_string();
+        insta::assert_snapshot!(told, @"200 connections are open there: until some of them end, more are closed as they come to 127.0.78.1:8444");
+        assert!(front.refused().is_none(), "it is said once");
+        let _other = come(&front, "127.0.78.1:8443").await;
+        drop(crowd);
+        while front.open.connections.load(Ordering::Relaxed) != 1 {
+            tokio::task::yield_now().await;
+        }
+        let _served = come(&front, "127.0.78.1:8444").await;
+        front.stop().await;
+    }
+
     #[tokio::test]
     async fn more_connections_than_there_is_room_for_are_closed_at_once() {
-        let mut spec = loopback(79, 1, 0);
-        spec.downloads.mirror = Some("https://127.0.79.1:8444".to_owned());
-        let pace = Pace { now: castle_model::time::Moment(1_800_000_000_000), speed: 1 };
-        let host = Host::live(&spec, 5, pace).unwrap();
+        let host = live(79);
         let front = Front::open(&host).await.unwrap();
         front.open.connections.store(CONNECTIONS_MAX, Ordering::Relaxed);
         let mut stream = TcpStream::connect("127.0.79.1:8444").await.unwrap();
         assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
         front.open.connections.store(0, Ordering::Relaxed);
-        let _served = TcpStream::connect("127.0.79.1:8444").await.unwrap();
-        while front.open.connections.load(Ordering::Relaxed) != 1 {
-            tokio::task::yield_now().await;
-        }
+        let _served = come(&front, "127.0.79.1:8444").await;
         front.stop().await;
     }
 }

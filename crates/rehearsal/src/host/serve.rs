@@ -8,10 +8,11 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls_pki_types::CertificateDer;
@@ -21,9 +22,13 @@ use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
+use super::echo::{Echo, Echoed};
+use super::head;
+use super::idle::{self, Calls};
 use super::shared::{CallDoor, Shared, Stage, WatchMark};
 use super::strike::{self, Cut};
 use super::tls::Certificates;
+use crate::fault::Blow;
 use crate::kubernetes::WatchCursor;
 use crate::talos;
 use crate::turn::{HttpBody, HttpCall, HttpReply, Listen, Peer, Server};
@@ -33,16 +38,37 @@ const BODY_MAX: usize = 16 * 1024 * 1024;
 const KUBERNETES_BODY_MAX: usize = 3 * 1024 * 1024;
 const PROXMOX_BODY_MAX: usize = 512 * 1024;
 
+/// How much of a request that is too large is read on and forgotten.
+const FORGOTTEN_MAX: usize = 16 * 1024 * 1024;
+
 /// How many calls one HTTP/2 connection may have open, as Go's servers allow.
 const STREAMS_MAX: u32 = 250;
 
-/// How long those outside may take, in real time: for a handshake, for the head of a request, for its body. Inside, time
-/// is virtual and every client is ours.
+/// The largest request that a machine takes.
+const MACHINE_BODY_MAX: usize = 32 * 1024 * 1024;
+
+/// How long those outside may take, in real time: for a handshake, for the head of a request, for its body, for a ping,
+/// and for nothing at all. Inside, time is virtual and every client is ours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     pub(super) handshake: Duration,
     pub(super) head: Duration,
     pub(super) body: Duration,
+    /// How long an HTTP/2 client is not heard of before it is asked whether it lives; it answers within the handshake's time.
+    pub(super) ping: Duration,
+    /// How long a connection may be held while nothing on it waits for the server.
+    pub(super) idle: Duration,
+}
+
+impl Patience {
+    /// That of every server on sockets.
+    pub(super) const OUTSIDE: Self = Self {
+        handshake: Duration::from_secs(10),
+        head: Duration::from_secs(30),
+        body: Duration::from_mins(1),
+        ping: Duration::from_secs(30),
+        idle: Duration::from_mins(1),
+    };
 }
 
 /// How long a connection that breaks off lives on after its last bytes.
@@ -148,22 +174,44 @@ async fn serve(
     let peer = shown.and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(shared.clone());
+    let calls = Calls::new();
+    let (counted, echo) = (calls.clone(), Echo::default());
+    let next = echo.clone();
     let service = service_fn(move |request| {
-        let (peer, cut) = (peer.clone(), cut.clone());
-        answer(shared.clone(), Whom { target: target.clone(), peer, cut, patience }, request)
+        let (peer, cut, echo) = (peer.clone(), cut.clone(), next.clone());
+        let whom = Whom { target: target.clone(), peer, cut, echo, patience };
+        let turn = patience.map(|_| counted.begin());
+        let answer = answer(shared.clone(), whom, request);
+        async move {
+            let answer = answer.await?;
+            Ok::<_, io::Error>(match turn {
+                Some(turn) => turn.over(answer),
+                None => answer,
+            })
+        }
     });
-    let io = TokioIo::new(tls);
     // How a connection ends is the client's to tell.
     if h2 {
-        let mut server = hyper::server::conn::http2::Builder::new(tasks);
-        server.max_concurrent_streams(STREAMS_MAX);
-        drop(server.auto_date_header(false).serve_connection(io, service).await);
+        let io = TokioIo::new(tls);
+        let mut server = http2::Builder::new(tasks);
+        server.max_concurrent_streams(STREAMS_MAX).auto_date_header(false);
+        let Some(patience) = patience else {
+            return drop(server.serve_connection(io, service).await);
+        };
+        server.timer(TokioTimer::new()).keep_alive_interval(patience.ping);
+        server.keep_alive_timeout(patience.handshake);
+        let connection = std::pin::pin!(server.serve_connection(io, service));
+        idle::served(connection, &calls, patience, http2::Connection::graceful_shutdown).await;
     } else {
-        let mut server = hyper::server::conn::http1::Builder::new();
-        if let Some(patience) = patience {
-            server.timer(TokioTimer::new()).header_read_timeout(patience.head);
-        }
-        drop(server.auto_date_header(false).serve_connection(io, service).await);
+        let io = TokioIo::new(Echoed::new(tls, echo));
+        let mut server = http1::Builder::new();
+        server.auto_date_header(false);
+        let Some(patience) = patience else {
+            return drop(server.serve_connection(io, service).await);
+        };
+        server.timer(TokioTimer::new()).header_read_timeout(patience.head);
+        let connection = std::pin::pin!(server.serve_connection(io, service));
+        idle::served(connection, &calls, patience, http1::Connection::graceful_shutdown).await;
     }
 }
 
@@ -182,6 +230,7 @@ struct Whom {
     target: Target,
     peer: Option<Peer>,
     cut: Cut,
+    echo: Echo,
     patience: Option<Patience>,
 }
 
@@ -190,14 +239,18 @@ async fn answer(
     whom: Whom,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, io::Error> {
-    let Whom { target, peer, cut, patience } = whom;
+    let Whom { target, peer, cut, echo, patience } = whom;
+    if let Some(reply) = head::refused(&shared, &target, &request).await? {
+        return response(shared, reply);
+    }
     let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
     let query = request.uri().query().unwrap_or_default();
     let mut seen = strike::seen(&target, &method, &path);
     seen.again = shared.is_kept(&seen, query);
+    let dry = query.split('&').any(|part| part == "dryRun=All");
     let blow = shared.meet(&seen);
     strike::before(&shared, blow.as_ref(), &cut).await?;
-    shared.tell_call(Stage::Heard, &seen);
+    shared.tell_call(Stage::Heard, &seen, dry);
     let (server, host) = match &target {
         Target::Endpoint { server, host } => (*server, host.clone()),
         Target::Machine { listen: Listen::KubeApi { .. }, address, .. } => {
@@ -205,14 +258,14 @@ async fn answer(
         }
         Target::Machine { vmid, listen, .. } => {
             let (vmid, listen) = (*vmid, *listen);
-            let response = match strike::machine_answer(blow.as_ref()) {
-                Some(response) => {
-                    shared.note_struck(&format!("talos/{vmid}"), (&method, &path), 200);
-                    response
-                }
-                None => machine(shared.clone(), vmid, listen, peer, request).await,
+            let response = if let Some(response) = strike::machine_answer(blow.as_ref()) {
+                shared.note_struck(&format!("talos/{vmid}"), (&method, &path), 200);
+                response
+            } else {
+                let request = in_time(request, patience).await?;
+                machine(shared.clone(), vmid, listen, peer, request).await
             };
-            shared.tell_call(Stage::Carried, &seen);
+            shared.tell_call(Stage::Carried, &seen, dry);
             strike::after(&shared, blow.as_ref(), &cut).await?;
             return Ok(response);
         }
@@ -231,16 +284,19 @@ async fn answer(
     // No answer: the world has ended, and the connection with it.
     let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
         .ok_or_else(|| io::Error::other("the datacenter has ended"))?;
-    shared.tell_call(Stage::Carried, &seen);
+    shared.tell_call(Stage::Carried, &seen, dry);
     strike::after(&shared, blow.as_ref(), &cut).await?;
     pause(shared.time.real(delay)).await;
-    shared.tell_call(Stage::Answered, &seen);
+    shared.tell_call(Stage::Answered, &seen, dry);
     if bodiless && let HttpBody::Whole(body) = &reply.body {
         // HTTP/2 takes a body where none may be as a breach.
         reply.headers.push(("content-length".to_owned(), body.len().to_string()));
         reply.body = HttpBody::Whole(Bytes::new());
     }
     let response = response(shared.clone(), reply)?;
+    if blow == Some(Blow::AnswersTwice) {
+        echo.next();
+    }
     Ok(strike::dripped(shared, blow.as_ref(), response))
 }
 
@@ -249,15 +305,26 @@ async fn machine(
     vmid: u32,
     listen: Listen,
     peer: Option<Peer>,
-    request: Request<Incoming>,
+    request: Request<Body>,
 ) -> Response<Body> {
     pause(shared.time.real(shared.near())).await;
     let path = request.uri().path().to_owned();
     let door = Arc::new(CallDoor::new(shared.clone()));
-    let request = request.map(Body::new);
     let response = talos::service::answer(door.clone(), vmid, listen, peer, request).await;
     shared.note_call(vmid, &path, response.status().as_u16(), door.counted());
     response
+}
+
+/// A request to a machine whose body has come, where somebody outside may take for ever to send it.
+async fn in_time(
+    request: Request<Incoming>,
+    patience: Option<Patience>,
+) -> io::Result<Request<Body>> {
+    let Some(patience) = patience else { return Ok(request.map(Body::new)) };
+    let (head, body) = request.into_parts();
+    let whole = Limited::new(body, MACHINE_BODY_MAX).collect();
+    let whole = within(Some(patience.body), whole).await?;
+    Ok(Request::from_parts(head, Body::from(whole.map_err(io::Error::other)?.to_bytes())))
 }
 
 /// What a server says to a request whose body is too large for it.
@@ -298,12 +365,16 @@ async fn read(
 ) -> Option<HttpCall> {
     let (head, body) = request.into_parts();
     let announced = head.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
-    // Whoever says beforehand that it is too much is not listened to.
-    if announced.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length > limit)
-    {
+    let announced = announced.and_then(|length| length.parse().ok());
+    // Whoever says beforehand that it is too much is not listened to. Over HTTP/2 that would reset the stream, and a client
+    // that is still sending takes the reset for the answer.
+    if announced.is_some_and(|length: usize| length > limit) {
+        if head.version == Version::HTTP_2 {
+            forget(body).await;
+        }
         return None;
     }
-    let body = Limited::new(body, limit).collect().await.ok()?.to_bytes().to_vec();
+    let body = whole(body, limit, head.version).await?;
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     Some(HttpCall {
         method: head.method.as_str().to_owned(),
@@ -314,6 +385,31 @@ async fn read(
         body,
         peer,
     })
+}
+
+/// A body, if it is not too large.
+async fn whole(mut body: Incoming, limit: usize, version: Version) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            if version == Version::HTTP_2 {
+                forget(body).await;
+            }
+            return None;
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Some(bytes)
+}
+
+/// Reads on, within reason, and keeps nothing.
+async fn forget(mut body: Incoming) {
+    let mut left = FORGOTTEN_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+        left = rest;
+    }
 }
 
 fn response(shared: Arc<Shared>, mut reply: HttpReply) -> Result<Response<Body>, io::Error> {

@@ -85,12 +85,17 @@ pub(super) fn dial(shared: &Shared, found: &Found, host: &str) -> Option<Blow> {
         path: "",
         again: false,
     };
-    let seen = match found {
-        Found::Target(target) => seen(target, "", ""),
-        _ => nobody,
-    };
+    match found {
+        Found::Target(target) => connection(shared, target),
+        _ => shared.meet_dial(&nobody),
+    }
+}
+
+/// Whether a connection to somebody who is there can be opened.
+pub(super) fn connection(shared: &Shared, target: &Target) -> Option<Blow> {
+    let seen = seen(target, "", "");
     // One host can give files and repositories.
-    let git = matches!(found, Found::Target(Target::Endpoint { server: Server::Sources, host }) if host != FACTORY_HOST);
+    let git = matches!(target, Target::Endpoint { server: Server::Sources, host } if host != FACTORY_HOST);
     let other = git.then(|| Seen { who: Who::Git, ..seen.clone() });
     shared.meet_dial(&seen).or_else(|| shared.meet_dial(&other?))
 }

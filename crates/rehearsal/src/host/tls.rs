@@ -136,7 +136,8 @@ impl Certificates {
                 format!("machine {vmid} {listen:?} {}", digest(identity))
             }
             (Target::Machine { vmid, .. }, None) => format!("machine {vmid}"),
-            (Target::Endpoint { host, .. }, _) => host.clone(),
+            // On sockets servers share an address, and one of them speaks HTTP/1.1 alone.
+            (Target::Endpoint { host, .. }, _) => format!("{host} {:?}", target.protocols()),
         };
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = made.get(&name) {

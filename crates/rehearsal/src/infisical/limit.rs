@@ -19,6 +19,8 @@ const WINDOW: u64 = 60_000;
 pub enum InfisicalTrouble {
     /// The rate limit of the hosted service holds from now on, or no more.
     Limited(bool),
+    /// A rate limit holds of so many calls of a kind in a minute.
+    LimitedTo(u64),
     /// The next calls that would write stumble inside the server, and write nothing.
     Stumbles(u32),
     /// A proxy answers in the server's place, with a page of this status and title.
@@ -44,6 +46,9 @@ pub enum InfisicalTrouble {
 pub(super) struct Troubles {
     /// What was asked for in the window that runs, by route: when it began, and how often.
     limited: Option<BTreeMap<String, (u64, u64)>>,
+    /// How often each may be asked for, if not as often as the hosted service allows.
+    #[serde(default)]
+    most: Option<u64>,
     stumbles: u32,
     page: Option<(u16, String)>,
     /// Why no client secret and no token is taken.
@@ -81,7 +86,12 @@ impl Infisical {
     pub fn suffer(&mut self, trouble: &InfisicalTrouble) {
         let troubles = &mut self.troubles;
         match trouble {
-            InfisicalTrouble::Limited(on) => troubles.limited = on.then(BTreeMap::new),
+            InfisicalTrouble::Limited(on) => {
+                (troubles.limited, troubles.most) = (on.then(BTreeMap::new), None);
+            }
+            InfisicalTrouble::LimitedTo(calls) => {
+                (troubles.limited, troubles.most) = (Some(BTreeMap::new()), Some(*calls));
+            }
             InfisicalTrouble::Stumbles(times) => troubles.stumbles = *times,
             InfisicalTrouble::Page(status, title) => troubles.page = Some((*status, title.clone())),
             InfisicalTrouble::PageGone => troubles.page = None,
@@ -151,6 +161,7 @@ impl Infisical {
             return self.call_or_stumble(now, call, answer);
         };
         let (route, limit) = bucket(call);
+        let limit = self.troubles.most.unwrap_or(limit);
         let (begun, count) = windows.entry(route).or_insert((now, 0));
         if now >= *begun + WINDOW {
             (*begun, *count) = (now, 0);

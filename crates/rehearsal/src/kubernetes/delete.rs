@@ -7,7 +7,7 @@ use super::refuse::No;
 use super::route::Selector;
 use super::shown::Shown;
 use super::write::Write;
-use super::{Kubernetes, Work, named};
+use super::{Kubernetes, Work, body, named, options, review};
 use crate::durations::Process;
 use crate::turn::{HttpReply, Turn};
 
@@ -119,11 +119,10 @@ impl Write<'_> {
     }
 
     fn options(&self) -> Result<Value, No> {
-        if self.call.body.iter().all(u8::is_ascii_whitespace) {
-            Ok(Value::Null)
-        } else {
-            self.parsed()
-        }
+        review::check_protobuf(self.call)?;
+        let options = body::options(self.call)?;
+        options::check_deletion(&options)?;
+        Ok(options)
     }
 
     fn check_preconditions(&self, options: &Value, live: &Value) -> Result<(), No> {

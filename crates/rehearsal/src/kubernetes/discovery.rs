@@ -59,6 +59,18 @@ pub(super) fn kinds(store: &Store, group: &str, version: &str) -> Option<Value> 
     })
 }
 
+/// Whether `kubectl get all` means a kind.
+fn is_of_all(kind: &Resource) -> bool {
+    let named = |all: &[&str]| all.contains(&kind.plural.as_str());
+    match kind.group.as_str() {
+        "" => named(&["pods", "replicationcontrollers", "services"]),
+        "apps" => named(&["daemonsets", "deployments", "replicasets", "statefulsets"]),
+        "batch" => named(&["cronjobs", "jobs"]),
+        "autoscaling" => named(&["horizontalpodautoscalers"]),
+        _ => false,
+    }
+}
+
 /// A kind in a list, and what is written apart of it.
 fn listed(kind: &Resource) -> Vec<Value> {
     let mut entry = json!({
@@ -67,6 +79,9 @@ fn listed(kind: &Resource) -> Vec<Value> {
     });
     if !kind.short.is_empty() {
         entry["shortNames"] = kind.short.clone().into();
+    }
+    if is_of_all(kind) {
+        entry["categories"] = json!(["all"]);
     }
     let mut all = vec![entry];
     if kind.status {
@@ -110,6 +125,9 @@ fn aggregated(store: &Store, core: bool) -> Value {
         });
         if !kind.short.is_empty() {
             entry["shortNames"] = kind.short.clone().into();
+        }
+        if is_of_all(kind) {
+            entry["categories"] = json!(["all"]);
         }
         if kind.status {
             entry["subresources"] =
@@ -197,6 +215,7 @@ mod tests {
         let kinds = apps.unwrap()["versions"][0]["resources"].as_array().unwrap();
         let deployments = kinds.iter().find(|k| k["resource"] == "deployments").unwrap();
         assert_eq!(deployments["shortNames"], json!(["deploy"]));
+        assert_eq!(deployments["categories"], json!(["all"]));
         assert_eq!(deployments["subresources"][0]["subresource"], "status");
         assert_eq!(ask("/api", accept)["items"][0]["versions"][0]["version"], "v1");
         assert_eq!(ask("/apis", "application/json")["kind"], "APIGroupList");

@@ -83,7 +83,7 @@ impl Kubernetes {
         if self.troubles.cuts_off(self.now, server) {
             return Err(format!("{dial}: connect: no route to host"));
         }
-        if !self.serving.contains(&service) {
+        if !self.serving.contains(&service) || self.troubles.refuses(self.now, &service) {
             return Err(format!("{dial}: connect: connection refused"));
         }
         if !self.has_power(&node) || self.troubles.slows(self.now, &service) {

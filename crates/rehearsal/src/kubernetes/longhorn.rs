@@ -89,21 +89,55 @@ impl Kubernetes {
         let path =
             self.longhorn_setting("default-data-path").unwrap_or_else(|| fallback.to_owned());
         let size = if of_data { SIZES.0 } else { SIZES.1 };
-        let stamp = self.stamp();
+        let conditions = self.disk_conditions(node, &path);
         self.store.change(&key("longhorn.io", "nodes", NAMESPACE, node), |object| {
             object["spec"]["disks"]["default-disk"] =
                 json!({"path": path, "allowScheduling": true, "storageReserved": 0});
             object["status"]["diskStatus"]["default-disk"] = json!({
                 "storageMaximum": size, "storageAvailable": size, "storageScheduled": 0,
-                "conditions": [
-                    {"type": "Ready", "status": "True", "lastTransitionTime": stamp},
-                    {"type": "Schedulable", "status": "True", "lastTransitionTime": stamp},
-                ],
+                "conditions": conditions,
             });
         });
         for place in self.store.keys("longhorn.io", "volumes") {
             self.replicate(turn, &place);
         }
+    }
+
+    /// A node's data disk is gone, or there again: its manager sees so, if it has found the disk before.
+    pub(super) fn data_disk(&mut self, turn: &mut Turn<'_>, node: &str, there: bool) {
+        let Some(facts) = self.nodes.get_mut(node) else { return };
+        facts.disk_lost = !there;
+        let place = key("longhorn.io", "nodes", NAMESPACE, node);
+        let Some(known) = self.store.get(&place) else { return };
+        let disk = &known["spec"]["disks"]["default-disk"];
+        let Some(path) = disk["path"].as_str().map(str::to_owned) else { return };
+        let conditions = self.disk_conditions(node, &path);
+        self.store.change(&place, |object| {
+            object["status"]["diskStatus"]["default-disk"]["conditions"] = conditions;
+        });
+        for place in self.store.keys("longhorn.io", "volumes") {
+            self.replicate(turn, &place);
+        }
+    }
+
+    /// What a node's manager says of its disk.
+    fn disk_conditions(&self, node: &str, path: &str) -> Value {
+        let stamp = self.stamp();
+        if self.nodes.get(node).is_none_or(|facts| !facts.disk_lost) {
+            return json!([
+                {"type": "Ready", "status": "True", "lastTransitionTime": stamp},
+                {"type": "Schedulable", "status": "True", "lastTransitionTime": stamp},
+            ]);
+        }
+        let disk = format!("default-disk({path}) on node {node} is not ready");
+        let why = format!(
+            "Disk {disk}: Get disk information error: open {path}/longhorn-disk.cfg: input/output error"
+        );
+        json!([
+            {"type": "Ready", "status": "False", "lastTransitionTime": stamp, "reason": "NoDiskInfo", "message": why},
+            {"type": "Schedulable", "status": "False", "lastTransitionTime": stamp, "reason": "DiskNotReady",
+                "message": format!("Disk {disk}")},
+        ])
     }
 
     /// Puts the replicas that a volume still wants on disks that have none of it.
@@ -247,7 +281,8 @@ impl Kubernetes {
             .filter_map(|(place, node)| {
                 let disk = &node["status"]["diskStatus"]["default-disk"];
                 let name = parts(place).3;
-                let well = condition(node, "Ready") && self.has_power(name);
+                let lost = self.nodes.get(name).is_some_and(|facts| facts.disk_lost);
+                let well = condition(node, "Ready") && self.has_power(name) && !lost;
                 let open = node["spec"]["allowScheduling"] != false && well;
                 let maximum = disk["storageMaximum"].as_u64().filter(|_| open)?;
                 let promised: u64 = self

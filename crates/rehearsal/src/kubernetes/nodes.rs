@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::store::{key, parts};
 use super::{Kubernetes, Work, set_condition};
 use crate::durations::Process;
-use crate::turn::{Signal, Turn};
+use crate::turn::{Hardware, Signal, Turn};
 
 /// What is known of a machine that joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,12 @@ pub(super) struct NodeFacts {
     pub(super) extensions: Vec<String>,
     /// Of Kubernetes, such as `v1.36.3`.
     pub(super) version: String,
+    /// The id of the boot that its machine is in.
+    #[serde(default)]
+    pub(super) boot_id: String,
+    /// What the machine is.
+    #[serde(default)]
+    pub(super) hardware: Hardware,
     /// Counts its joins, so that what an earlier one left due comes to nothing.
     pub(super) joined: u64,
     /// Whether pods on it can have a network.
@@ -31,6 +37,45 @@ pub(super) struct NodeFacts {
     pub(super) off: bool,
     /// Counts how often its machine went down.
     pub(super) losses: u64,
+    /// Whether its data disk is gone.
+    #[serde(default)]
+    pub(super) disk_lost: bool,
+}
+
+/// What Talos keeps for itself: processor time in thousandths, memory on a control plane and on a worker in MiB, disk in MiB.
+const RESERVED_CPU: u64 = 50;
+const RESERVED_MEMORY: [u64; 2] = [512, 384];
+const RESERVED_DISK: u64 = 256;
+/// What runs pods and what it runs on, as machines of Talos 1.13 tell it.
+const CONTAINERD: &str = "containerd://2.2.4";
+const KERNEL: &str = "6.18.0-talos";
+/// What a kubelet keeps free before it evicts, in MiB.
+const EVICTION_MEMORY: u64 = 100;
+
+/// What a kubelet tells of its machine.
+fn status(name: &str, facts: &NodeFacts) -> Value {
+    let Hardware { cores, memory_mib, disk_gib, uuid, talos } = &facts.hardware;
+    let room = |cpu: String, memory: u64, disk: u64| {
+        json!({
+            "cpu": cpu, "memory": format!("{}Ki", memory << 10), "ephemeral-storage": format!("{}Ki", disk << 10), "pods": "110",
+        })
+    };
+    let kept = RESERVED_MEMORY[usize::from(!facts.control_plane)] + EVICTION_MEMORY;
+    let (memory, disk) =
+        (memory_mib.saturating_sub(kept), (disk_gib << 10).saturating_sub(RESERVED_DISK));
+    json!({
+        "addresses": [
+            {"type": "InternalIP", "address": facts.address.to_string()},
+            {"type": "Hostname", "address": name},
+        ],
+        "capacity": room(cores.to_string(), *memory_mib, disk_gib << 10),
+        "allocatable": room(format!("{}m", (cores * 1000).saturating_sub(RESERVED_CPU)), memory, disk),
+        "nodeInfo": {
+            "bootID": facts.boot_id, "machineID": uuid.replace('-', ""), "systemUUID": uuid,
+            "kubeletVersion": facts.version, "osImage": format!("Talos ({talos})"), "kernelVersion": KERNEL,
+            "containerRuntimeVersion": CONTAINERD, "operatingSystem": "linux", "architecture": "amd64",
+        },
+    })
 }
 
 impl Kubernetes {
@@ -51,24 +96,20 @@ impl Kubernetes {
             spec["taints"] =
                 json!([{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]);
         }
-        let status = json!({
-            "addresses": [
-                {"type": "InternalIP", "address": facts.address.to_string()},
-                {"type": "Hostname", "address": name},
-            ],
-            "nodeInfo": {"kubeletVersion": facts.version, "osImage": "Talos", "operatingSystem": "linux", "architecture": "amd64"},
-        });
+        let status = status(name, &facts);
         let place = self.make(turn, ("", "nodes"), json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status,
         }));
         self.nodes.insert(name.to_owned(), facts);
         let stamp = self.stamp();
         self.store.change(&place, |node| {
-            node["status"]["addresses"] = status["addresses"].clone();
-            node["status"]["nodeInfo"] = status["nodeInfo"].clone();
+            for (field, told) in status.as_object().into_iter().flatten() {
+                node["status"][field] = told.clone();
+            }
             let why = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
             set_condition(node, "Ready", false, "KubeletNotReady", why, &stamp);
         });
+        self.renew_lease(name);
         let (what, work) = if again {
             (Process::NodeReady, Work::NodeReady { name: name.to_owned(), joined })
         } else {
@@ -102,8 +143,30 @@ impl Kubernetes {
                 &stamp,
             );
         });
+        self.renew_lease(name);
         self.node_returns(turn, name);
         self.replan_workloads(turn);
+    }
+
+    /// A kubelet's lease. It is renewed when the node changes, and not every ten seconds: whoever watches would wake for nothing.
+    fn renew_lease(&mut self, name: &str) {
+        let Some(node) = self.store.get(&key("", "nodes", "", name)) else { return };
+        let uid = node["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let stamp = self.stamp();
+        let renewed = format!("{}.000000Z", stamp.trim_end_matches('Z'));
+        let place = key("coordination.k8s.io", "leases", "kube-node-lease", name);
+        let mut lease = self.store.get(&place).cloned().unwrap_or_else(|| {
+            json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {
+                    "name": name, "namespace": "kube-node-lease", "uid": format!("lease-{uid}"), "creationTimestamp": stamp,
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}],
+                },
+                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
+            })
+        });
+        lease["spec"]["renewTime"] = renewed.into();
+        self.store.put(&place, lease);
     }
 
     /// The machine of a node watches it, and hears how it is.
@@ -134,6 +197,12 @@ impl Kubernetes {
                 ready["status"] = "Unknown".into();
             }
         });
+        self.pods_unready(turn, name);
+    }
+
+    /// The cluster takes no pod of a node for ready that is not: so its controller does as soon as the Node says so.
+    fn pods_unready(&mut self, turn: &mut Turn<'_>, name: &str) {
+        let stamp = self.stamp();
         let pods: Vec<String> = self
             .store
             .all("", "pods")

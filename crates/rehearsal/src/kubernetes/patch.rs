@@ -86,7 +86,7 @@ fn strategic_list(list: &mut Vec<Value>, patch: &[Value], (keys, shape): (&[&str
 pub(super) fn json_patch(target: &mut Value, operations: &Value) -> Result<(), String> {
     let operations = operations.as_array().ok_or("a JSON patch is a list")?;
     for operation in operations {
-        let path = operation["path"].as_str().unwrap_or_default();
+        let path = operation["path"].as_str().ok_or("an operation has a path")?;
         let from = operation["from"].as_str().unwrap_or_default();
         let value = &operation["value"];
         match operation["op"].as_str() {
@@ -105,7 +105,8 @@ pub(super) fn json_patch(target: &mut Value, operations: &Value) -> Result<(), S
                 add(target, path, moved)?;
             }
             Some("copy") => {
-                let copied = target.pointer(from).cloned().ok_or_else(|| missing(from))?;
+                // What is not there is copied as nothing, by the library that the server uses.
+                let copied = target.pointer(from).cloned().unwrap_or_default();
                 add(target, path, copied)?;
             }
             other => return Err(format!("unknown operation {other:?}")),

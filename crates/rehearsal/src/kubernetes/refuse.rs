@@ -84,16 +84,10 @@ impl No {
         Self { details: Some(Box::new(json!({}))), ..Self::new(422, "Invalid", message) }
     }
 
-    /// A patch of a kind that the server does not take.
-    pub(super) fn media(custom: bool) -> Self {
-        let mut types = vec!["application/json-patch+json", "application/merge-patch+json"];
-        if !custom {
-            types.push("application/strategic-merge-patch+json");
-        }
-        types.extend(["application/apply-patch+yaml", "application/apply-patch+cbor"]);
+    /// A body in a form that the server does not take.
+    pub(super) fn media(forms: &str) -> Self {
         let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: {}",
-            types.join(", ")
+            "the body of the request was in an unknown format - accepted media types include: {forms}"
         );
         Self::new(415, "UnsupportedMediaType", message)
     }
@@ -106,10 +100,9 @@ impl No {
         Self { details: Some(Box::new(details)), ..Self::new(504, "Timeout", message) }
     }
 
-    /// Fields that the kind does not have, where the client is strict about them.
+    /// Fields that come twice or that the kind does not have, where the client is strict about them.
     pub(super) fn strict(resource: &Resource, fields: &[String]) -> Self {
         let (kind, version) = (&resource.kind, &resource.version);
-        let fields: Vec<String> = fields.iter().map(|f| format!("unknown field {f:?}")).collect();
         Self::bad(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
             fields.join(", ")

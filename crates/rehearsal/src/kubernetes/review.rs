@@ -6,11 +6,11 @@
 
 use serde_json::{Value, json};
 
-use super::Kubernetes;
 use super::kinds::Resource;
 use super::refuse::No;
 use super::route::{Query, Route};
 use super::store::key;
+use super::{Kubernetes, body, options};
 use crate::turn::{HttpCall, HttpReply, Peer};
 
 /// The group that may everything.
@@ -105,10 +105,15 @@ pub(super) fn answer(call: &HttpCall) -> Option<Result<HttpReply, No>> {
         return Some(Err(No::new(405, "MethodNotAllowed", text)));
     }
     // What was asked is not read: the answer is the same for everything. kubectl writes it in protobuf.
-    let asked: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-    if asked.is_null() && !call.body.starts_with(PROTOBUF) {
-        return Some(Err(No::bad("error decoding the body: it is neither JSON nor YAML")));
-    }
+    let asked = if call.body.starts_with(PROTOBUF) {
+        Value::Null
+    } else {
+        let known = Resource { kind: kind.to_owned(), ..Resource::default() };
+        match options::check_review(call).and_then(|()| body::object(call, &known)) {
+            Ok(sent) => sent.object,
+            Err(no) => return Some(Err(no)),
+        }
+    };
     let master = call.peer.as_ref().is_some_and(is_master);
     let status = match kind {
         "SelfSubjectAccessReview" => json!({"allowed": master}),
@@ -143,13 +148,12 @@ fn user(call: &HttpCall) -> Value {
     json!({"username": name, "groups": groups})
 }
 
-/// What the server says to a body that it can not read.
-pub(super) fn unreadable(call: &HttpCall) -> No {
-    if call.body.starts_with(PROTOBUF) {
-        let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml";
-        return No::new(415, "UnsupportedMediaType", text);
+/// Refuses protobuf, which is not read here.
+pub(super) fn check_protobuf(call: &HttpCall) -> Result<(), No> {
+    if call.body.starts_with(PROTOBUF) || options::media(call).ends_with("protobuf") {
+        return Err(No::media("application/json, application/yaml"));
     }
-    No::bad("error decoding the body: it is neither JSON nor YAML")
+    Ok(())
 }
 
 impl Kubernetes {

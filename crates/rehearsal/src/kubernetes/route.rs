@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::kinds::Resource;
 use super::refuse::No;
+use super::selector::Labels;
 
 /// A path below `/api` or `/apis`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,50 +67,58 @@ fn is_subresource(part: &str) -> bool {
     matches!(part, "status" | "finalize")
 }
 
-/// The query, decoded.
+/// The query, decoded. Of what is named more than once, the first counts.
 #[derive(Debug, Default)]
-pub(super) struct Query(BTreeMap<String, String>);
+pub(super) struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
-        let decode = |part: &str| {
-            percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned()
-        };
-        Self(
-            text.split('&')
-                .filter(|part| !part.is_empty())
-                .map(|part| part.split_once('=').unwrap_or((part, "")))
-                .map(|(name, value)| (decode(name), decode(value)))
-                .collect(),
-        )
+        let mut query = Self::default();
+        for part in text.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            // What is not written as a query is passed over.
+            if let (Some(name), Some(value)) = (decoded(name), decoded(value)) {
+                query.0.entry(name).or_default().push(value);
+            }
+        }
+        query
     }
 
     pub(super) fn get(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", String::as_str)
+        self.all(name).first().map_or("", String::as_str)
     }
 
+    /// All values of one name.
+    pub(super) fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Whether something is asked for: whatever is not `false` or `0` does.
     pub(super) fn is(&self, name: &str) -> bool {
-        matches!(self.get(name), "true" | "1")
+        let text = self.get(name);
+        self.has(name) && text != "0" && !text.eq_ignore_ascii_case("false")
     }
 
     pub(super) fn dry_run(&self) -> bool {
-        self.get("dryRun") == "All"
+        self.has("dryRun")
     }
 }
 
-/// What a selector wants of one label.
-#[derive(Debug, Clone, PartialEq)]
-enum Wanted {
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    There,
-    Absent,
+fn decoded(part: &str) -> Option<String> {
+    let hex = |part: &str| part.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    let written = part.split('%').skip(1).all(hex);
+    let plain = || percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
+    written.then(plain)
 }
 
 /// Which objects of a kind are meant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Selector {
-    labels: Vec<(String, Wanted)>,
+    labels: Labels,
     /// Path, whether it must be the value, value.
     fields: Vec<(String, bool, String)>,
 }
@@ -150,22 +159,22 @@ const SELECTABLE: &[(&str, &[&str])] = &[
 impl Selector {
     /// Reads `labelSelector` and `fieldSelector`.
     pub(super) fn parse(query: &Query, resource: &Resource) -> Result<Self, No> {
-        let labels = requirements(query.get("labelSelector"));
-        if let Some(part) = labels.iter().find(|part| part.trim().starts_with('=')) {
-            let found = if part.trim().starts_with("==") { "==" } else { "=" };
-            return Err(No::bad(format!(
-                "found '{found}', expected: !, identifier, or 'end of string'"
-            )));
-        }
-        let mut selector =
-            Self { labels: labels.iter().map(|part| label(part)).collect(), fields: Vec::new() };
-        for part in query.get("fieldSelector").split(',').filter(|part| !part.trim().is_empty()) {
+        let labels = Labels::parse(query.get("labelSelector")).map_err(No::bad)?;
+        let mut selector = Self { labels, fields: Vec::new() };
+        let text = query.get("fieldSelector");
+        for part in text.split(',').filter(|part| !part.is_empty()) {
             let (path, equal, value) = if let Some((path, value)) = part.split_once("!=") {
                 (path, false, value)
+            } else if let Some((path, value)) = part.split_once('=') {
+                (path, true, value.strip_prefix('=').unwrap_or(value))
             } else {
-                let (path, value) = part.split_once('=').unwrap_or((part, ""));
-                (path, true, value.trim_start_matches('='))
+                let why = format!("invalid selector: '{text}'; can't understand '{part}'");
+                return Err(No::bad(why));
             };
+            if value.contains('=') {
+                let why = "invalid field selector: unescaped character in value: 61";
+                return Err(No::bad(why));
+            }
             let own = SELECTABLE.iter().find(|(kind, _)| *kind == resource.kind);
             let own = own.map_or(&[][..], |(_, paths)| paths);
             if !matches!(path, "metadata.name" | "metadata.namespace") && !own.contains(&path) {
@@ -197,65 +206,13 @@ impl Selector {
     }
 
     pub(super) fn matches(&self, object: &Value) -> bool {
-        let labels = &object["metadata"]["labels"];
-        self.labels.iter().all(|(name, wanted)| {
-            let there = labels[name.as_str()].as_str();
-            let is = |value: &String| there == Some(value);
-            match wanted {
-                Wanted::In(values) => values.iter().any(is),
-                Wanted::NotIn(values) => !values.iter().any(is),
-                Wanted::There => there.is_some(),
-                Wanted::Absent => there.is_none(),
-            }
-        }) && self.fields.iter().all(|(path, equal, value)| {
-            let at = format!("/{}", path.replace('.', "/"));
-            let there = object.pointer(&at).and_then(Value::as_str).unwrap_or_default();
-            (there == value) == *equal
-        })
+        self.labels.match_object(object)
+            && self.fields.iter().all(|(path, equal, value)| {
+                let at = format!("/{}", path.replace('.', "/"));
+                let there = object.pointer(&at).and_then(Value::as_str).unwrap_or_default();
+                (there == value) == *equal
+            })
     }
-}
-
-/// The parts of a label selector: commas part them, but not those in parentheses.
-fn requirements(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut inside = false;
-    for character in text.chars() {
-        match character {
-            '(' => inside = true,
-            ')' => inside = false,
-            _ => {}
-        }
-        match (character, parts.last_mut()) {
-            (',', _) if !inside => parts.push(String::new()),
-            (_, Some(last)) => last.push(character),
-            _ => {}
-        }
-    }
-    parts.retain(|part| !part.trim().is_empty());
-    parts
-}
-
-fn label(part: &str) -> (String, Wanted) {
-    let part = part.trim();
-    let one = |value: &str| vec![value.trim().to_owned()];
-    let several = |text: &str| -> Vec<String> {
-        let inner = text.trim().trim_start_matches('(').trim_end_matches(')');
-        inner.split(',').map(|value| value.trim().to_owned()).collect()
-    };
-    let (name, wanted) = if let Some((name, values)) = part.split_once(" notin ") {
-        (name, Wanted::NotIn(several(values)))
-    } else if let Some((name, values)) = part.split_once(" in ") {
-        (name, Wanted::In(several(values)))
-    } else if let Some((name, value)) = part.split_once("!=") {
-        (name, Wanted::NotIn(one(value)))
-    } else if let Some((name, value)) = part.split_once('=') {
-        (name, Wanted::In(one(value.trim_start_matches('='))))
-    } else if let Some(name) = part.strip_prefix('!') {
-        (name, Wanted::Absent)
-    } else {
-        (part, Wanted::There)
-    };
-    (name.trim().to_owned(), wanted)
 }
 
 #[cfg(test)]
@@ -302,9 +259,31 @@ mod tests {
             ("labelSelector=a+in+(1,2),b%2Fc", true),
             ("labelSelector=a+notin+(1,2)", false),
             ("labelSelector=c+notin+(1)", true),
+            ("labelSelector=a>0", true),
+            ("labelSelector=a<1", false),
+            ("labelSelector=a+in+(,2)", false),
+            ("labelSelector=%zz", true),
         ] {
             let selector = Selector::parse(&Query::parse(text), &kind).unwrap();
             assert_eq!(selector.matches(&object), wanted, "{text}");
+        }
+        for (text, why) in [
+            (
+                "a b",
+                "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+            ),
+            ("a==1=", "found '=', expected: ',' or 'end of string'"),
+            ("a===", "unable to parse requirement: found '=', expected: identifier"),
+            ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+            ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+            (",", "found ',', expected: !, identifier, or 'end of string'"),
+            ("a,", "found '', expected: identifier after ','"),
+            (
+                "a!",
+                "unable to parse requirement: found '!', expected: in, notin, =, ==, !=, gt, lt",
+            ),
+        ] {
+            assert_eq!(Labels::parse(text).unwrap_err(), why, "{text}");
         }
         let no = Selector::parse(&Query::parse("fieldSelector=spec.x=1"), &kind).unwrap_err();
         assert!(no.message.ends_with("field label not supported: spec.x"), "{}", no.message);

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::kinds::{self, Resource};
 use super::list::Form;
+use super::options::Answers;
 use super::refuse::No;
 use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
 use super::table::Table;
 use super::write::Write;
-use super::{Kubernetes, discovery, review};
+use super::{Kubernetes, discovery, options, review};
 use crate::turn::{HttpBody, HttpCall, HttpReply, Turn};
 
 /// The version that the server says it is before it knows of a control plane.
@@ -40,6 +41,7 @@ impl Kubernetes {
     /// Answers a call of an administrator.
     pub(super) fn serve(&mut self, turn: &mut Turn<'_>, call: &HttpCall) -> Result<HttpReply, No> {
         let get = call.method == "GET";
+        let accept = call.header("accept").unwrap_or_default();
         match call.path.trim_end_matches('/') {
             "/readyz" | "/livez" | "/healthz" if get => {
                 let mut reply = HttpReply::empty(200);
@@ -47,12 +49,15 @@ impl Kubernetes {
                 reply.body = HttpBody::Whole("ok".into());
                 return Ok(reply);
             }
-            "/version" if get => return Ok(HttpReply::json(200, &self.version())),
+            "/version" if get => {
+                options::check_accept(accept, Answers::Version)?;
+                return Ok(HttpReply::json(200, &self.version()));
+            }
             _ => {}
         }
-        let accept = call.header("accept").unwrap_or_default();
         let asked = discovery::answer(&self.store, &call.path, accept, &call.host);
         if let Some(reply) = asked.filter(|_| get) {
+            options::check_accept(accept, Answers::Any)?;
             return Ok(reply);
         }
         if let Some(review) = review::answer(call) {
@@ -92,6 +97,17 @@ impl Kubernetes {
             return Err(No::no_such_path());
         }
         let query = Query::parse(&call.query);
+        let lists = route.name.is_none() || query.is("watch");
+        options::check_accept(
+            accept,
+            match (resource.custom, get && route.name.is_none()) {
+                (true, _) => Answers::Any,
+                (false, true) => Answers::List,
+                (false, false) => Answers::Objects,
+            },
+        )?;
+        options::check_body(call, &resource)?;
+        options::check(call, &query, lists)?;
         let table = Table::wanted(self, accept, &query, &resource).filter(|_| get);
         let form = match &table {
             Some(table) => Form::Rows(table.clone()),

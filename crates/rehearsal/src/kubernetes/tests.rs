@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::durations::Draws;
-use crate::turn::{Dice, Effect as AnyEffect, HttpBody, Peer, SecretQuery};
+use crate::turn::{Dice, Effect as AnyEffect, Hardware, HttpBody, Peer, SecretQuery};
 
 const MASTERS: &str = "system:masters";
 
@@ -100,6 +100,14 @@ impl Rig {
                 data_disk: last != 1,
                 extensions: vec!["siderolabs/iscsi-tools".into()],
                 version: "v1.36.3".into(),
+                boot_id: "1".into(),
+                hardware: Hardware {
+                    cores: 4,
+                    memory_mib: 8192,
+                    disk_gib: 40,
+                    uuid: format!("00000000-0000-4000-8000-00000000000{last}"),
+                    talos: "v1.13.9".into(),
+                },
             });
         }
         rig
@@ -362,6 +370,8 @@ fn nodes_join_and_turn_ready_with_their_network() {
         data_disk: true,
         extensions: Vec::new(),
         version: "v1.36.4".into(),
+        boot_id: "1".into(),
+        hardware: Hardware::default(),
     });
     rig.pass(60_000);
     assert!(rig.cluster.node_names().all(|(_, ready)| ready));
@@ -374,6 +384,35 @@ fn nodes_join_and_turn_ready_with_their_network() {
         "v1.36.3",
         "the server is that of the control planes"
     );
+}
+
+#[test]
+fn a_node_tells_what_its_machine_is_and_when_it_was_heard_of() {
+    let mut rig = Rig::born();
+    rig.pass(90_000);
+    let node = rig.get("/api/v1/nodes/worker-01");
+    let status = &node["status"];
+    assert_eq!(
+        (&status["capacity"]["cpu"], &status["capacity"]["memory"]),
+        (&json!("4"), &json!("8388608Ki"))
+    );
+    assert_eq!(
+        (&status["allocatable"]["cpu"], &status["allocatable"]["memory"]),
+        (&json!("3950m"), &json!("7892992Ki"))
+    );
+    assert_eq!(status["nodeInfo"]["osImage"], "Talos (v1.13.9)");
+    assert_eq!(status["nodeInfo"]["machineID"], "00000000000040008000000000000002");
+    let ready = &status["conditions"][0];
+    assert_eq!(ready["lastHeartbeatTime"], ready["lastTransitionTime"]);
+    let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/worker-01";
+    let lease = rig.get(path);
+    assert_eq!(lease["spec"]["holderIdentity"], "worker-01");
+    // A lease that nobody changes wakes nobody.
+    rig.pass(600_000);
+    assert_eq!(rig.get(path)["metadata"]["resourceVersion"], lease["metadata"]["resourceVersion"]);
+    rig.call("DELETE", "/api/v1/nodes/worker-01", &Value::Null);
+    rig.pass(5_000);
+    assert_eq!(rig.call("GET", path, &Value::Null).0, 404, "it goes with its node");
 }
 
 #[test]

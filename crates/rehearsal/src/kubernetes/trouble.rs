@@ -16,6 +16,8 @@ pub enum KubernetesTrouble {
     WebhooksCutOff(Ipv4Addr, u64),
     /// The process behind this service (`namespace/name`) answers webhooks too late.
     WebhookSlow(String, u64),
+    /// The process behind this service refuses connections, while its pod is Ready.
+    WebhookRefused(String, u64),
     /// A registry (`docker.io`) lets only so many pulls through.
     PullsLimited(String, u32, u64),
     /// External Secrets writes empty values, and says that it synced.
@@ -44,6 +46,8 @@ pub struct Named {
 pub(super) struct Troubles {
     cut_off: BTreeMap<Ipv4Addr, u64>,
     slow: BTreeMap<String, u64>,
+    #[serde(default)]
+    refused: BTreeMap<String, u64>,
     empty_secrets: u64,
     held_definitions: u64,
 }
@@ -58,6 +62,11 @@ impl Troubles {
     /// Whether a service (`namespace/name`) answers too late.
     pub(super) fn slows(&self, now: u64, service: &str) -> bool {
         self.slow.get(service).is_some_and(|end| now < *end)
+    }
+
+    /// Whether the process behind a service (`namespace/name`) refuses connections.
+    pub(super) fn refuses(&self, now: u64, service: &str) -> bool {
+        self.refused.get(service).is_some_and(|end| now < *end)
     }
 
     /// Whether no definition is established.
@@ -91,6 +100,9 @@ impl Kubernetes {
             KubernetesTrouble::WebhookSlow(service, ms) => {
                 self.troubles.slow.insert(service.clone(), until(ms));
             }
+            KubernetesTrouble::WebhookRefused(service, ms) => {
+                self.troubles.refused.insert(service.clone(), until(ms));
+            }
             KubernetesTrouble::PullsLimited(registry, pulls, ms) => {
                 self.pulls.limit(registry, *pulls, until(ms));
             }
@@ -107,10 +119,12 @@ impl Kubernetes {
         let troubles = &self.troubles;
         let cut_off = troubles.cut_off.iter().filter(|(_, until)| lasts(until));
         let slow = troubles.slow.iter().filter(|(_, until)| lasts(until));
+        let refused = troubles.refused.iter().filter(|(_, until)| lasts(until));
         let mut wrong: Vec<String> = cut_off
             .map(|(host, _)| format!("the API server at {host} reaches no webhook"))
             .collect();
         wrong.extend(slow.map(|(name, _)| format!("the webhook of {name} answers too late")));
+        wrong.extend(refused.map(|(name, _)| format!("the webhook of {name} refuses connections")));
         if troubles.empties(now) {
             wrong.push("External Secrets writes empty values".to_owned());
         }

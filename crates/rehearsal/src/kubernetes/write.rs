@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Kubernetes;
+use super::body::Sent;
 use super::complete::{
     content, nudged, uuid, with_all_but_status_of, with_status_of, without_string_data,
 };
@@ -17,6 +17,7 @@ use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
 use super::typed;
+use super::{Kubernetes, body, options};
 use crate::turn::{HttpCall, HttpReply, Turn};
 
 /// The media type of server-side apply.
@@ -36,7 +37,7 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
     ) -> Result<HttpReply, No> {
-        let mut object = self.body()?;
+        let Sent { mut object, twice } = self.body()?;
         if let (None, Some(prefix)) =
             (object["metadata"]["name"].as_str(), object["metadata"]["generateName"].as_str())
         {
@@ -56,7 +57,7 @@ impl Write<'_> {
         }
         let place = self.place(&name);
         self.check_namespace(cluster, &name)?;
-        self.store(cluster, turn, &place, object)
+        self.store(cluster, turn, &place, (object, &twice))
     }
 
     pub(super) fn replace(
@@ -64,7 +65,7 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
     ) -> Result<HttpReply, No> {
-        let object = self.body()?;
+        let Sent { object, twice } = self.body()?;
         let place = self.place(self.name());
         let live =
             cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
@@ -87,7 +88,7 @@ impl Write<'_> {
             }
             _ => {}
         }
-        self.store(cluster, turn, &place, object)
+        self.store(cluster, turn, &place, (object, &twice))
     }
 
     pub(super) fn patch(
@@ -95,25 +96,20 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
     ) -> Result<HttpReply, No> {
-        let media = self.call.header("content-type").unwrap_or_default();
-        let media = media.split(';').next().unwrap_or_default().trim();
-        if media == APPLY {
+        if self.is_apply() {
             return self.apply(cluster, turn);
         }
         let place = self.place(self.name());
         let live =
             cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let mut object = live.clone();
-        let wanted = self.parsed()?;
-        match media {
+        let wanted = body::patch(self.call)?;
+        match options::media(self.call).as_str() {
             "application/merge-patch+json" => patch::merge_patch(&mut object, &wanted),
-            "application/strategic-merge-patch+json" if !self.resource.custom => {
-                patch::strategic(&mut object, &wanted, &kinds::shape(&self.resource, None));
-            }
             "application/json-patch+json" => {
                 patch::json_patch(&mut object, &wanted).map_err(|_| No::unprocessable())?;
             }
-            _ => return Err(No::media(self.resource.custom)),
+            _ => patch::strategic(&mut object, &wanted, &kinds::shape(&self.resource, None)),
         }
         let known = wanted["metadata"]["resourceVersion"].as_str();
         if known.is_some_and(|known| live["metadata"]["resourceVersion"] != known) {
@@ -126,19 +122,12 @@ impl Write<'_> {
                 self.name()
             )));
         }
-        self.store(cluster, turn, &place, object)
+        self.store(cluster, turn, &place, (object, &[]))
     }
 
     /// Server-side apply.
     fn apply(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
-        if self.query.get("fieldManager").is_empty() {
-            return Err(No::new(
-                422,
-                "Invalid",
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
-        }
-        let mut config = without_string_data(self.body()?);
+        let mut config = without_string_data(self.body()?.object);
         if !config["metadata"]["managedFields"].is_null() {
             return Err(No::bad("metadata.managedFields must be nil"));
         }
@@ -175,7 +164,7 @@ impl Write<'_> {
         let shape = kinds::shape(&self.resource, definition.as_deref());
         let by = (&self.writer(cluster.stamp()), self.query.is("force"));
         let object = Managers::read(live).apply(live, &config, by, &shape)?;
-        self.store(cluster, turn, &place, object)
+        self.store(cluster, turn, &place, (object, &[]))
     }
 
     /// Fills in what the server gives, asks the webhooks, and stores unless it is a dry run.
@@ -184,7 +173,7 @@ impl Write<'_> {
         cluster: &mut Kubernetes,
         turn: &mut Turn<'_>,
         place: &str,
-        mut object: Value,
+        (mut object, twice): (Value, &[String]),
     ) -> Result<HttpReply, No> {
         let there = cluster.store.shared(place);
         let creates = self.call.method == "POST";
@@ -192,8 +181,10 @@ impl Write<'_> {
         let counter = cluster.counter;
         let definition = cluster.definition(&self.resource);
         let unknown = self.undeclared(&mut object, definition.as_deref());
-        if !unknown.is_empty() && self.query.get("fieldValidation") == "Strict" {
-            return Err(No::strict(&self.resource, &unknown));
+        let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));
+        let faults: Vec<String> = twice.iter().cloned().chain(unknown).collect();
+        if !faults.is_empty() && self.query.get("fieldValidation") == "Strict" {
+            return Err(No::strict(&self.resource, &faults));
         }
         if let Some(definition) = definition.as_deref() {
             custom::fill(&mut object, kinds::schema(&self.resource, definition));
@@ -232,9 +223,9 @@ impl Write<'_> {
         }
         let code = if before.is_none() { 201 } else { 200 };
         let warned = |mut reply: HttpReply| {
-            for field in &unknown {
-                let text = format!("299 - \"unknown field \\\"{field}\\\"\"");
-                reply.headers.push(("warning".to_owned(), text));
+            let quiet = self.query.get("fieldValidation") == "Ignore";
+            for fault in faults.iter().filter(|_| !quiet) {
+                reply.headers.push(("warning".to_owned(), format!("299 - {fault:?}")));
             }
             reply
         };
@@ -318,10 +309,23 @@ impl Write<'_> {
     }
 
     /// The body as an object that agrees with the path.
-    fn body(&self) -> Result<Value, No> {
-        let object = self.parsed()?;
-        if !object.is_object() {
-            return Err(No::bad("the object provided is unrecognized (must be of type Object)"));
+    fn body(&self) -> Result<Sent, No> {
+        review::check_protobuf(self.call)?;
+        let Sent { mut object, twice } = if self.is_apply() {
+            let strict = self.query.get("fieldValidation") == "Strict";
+            Sent { object: body::applied(self.call, strict)?, twice: Vec::new() }
+        } else {
+            body::object(self.call, &self.resource)?
+        };
+        if !self.resource.custom && !self.is_apply() {
+            // What it is need not be said where the path says it.
+            for (field, own) in
+                [("kind", self.resource.kind.clone()), ("apiVersion", self.resource.api_version())]
+            {
+                if object[field].as_str().is_none_or(str::is_empty) {
+                    object[field] = own.into();
+                }
+            }
         }
         let kind = object["kind"].as_str().unwrap_or_default();
         let version = object["apiVersion"].as_str().unwrap_or_default();
@@ -351,13 +355,7 @@ impl Write<'_> {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        Ok(object)
-    }
-
-    pub(super) fn parsed(&self) -> Result<Value, No> {
-        serde_json::from_slice(&self.call.body)
-            .or_else(|_| yaml_serde::from_slice(&self.call.body))
-            .map_err(|_| review::unreadable(self.call))
+        Ok(Sent { object, twice })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -373,8 +371,7 @@ impl Write<'_> {
     }
 
     fn is_apply(&self) -> bool {
-        self.call.method == "PATCH"
-            && self.call.header("content-type").is_some_and(|m| m.starts_with(APPLY))
+        self.call.method == "PATCH" && options::media(self.call) == APPLY
     }
 
     /// Who writes, and how, for `managedFields`.

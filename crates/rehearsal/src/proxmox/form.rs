@@ -30,10 +30,16 @@ pub(super) fn parameters(call: &HttpCall) -> Result<Parameters, Refusal> {
         return Ok(found);
     }
     let kind = call.header("content-type").unwrap_or_default();
-    if kind.starts_with("application/json") {
-        found.extend(json(&call.body)?);
-    } else {
-        found.extend(form(&String::from_utf8_lossy(&call.body)));
+    match kind.split([';', ',']).next().unwrap_or_default().trim_end() {
+        _ if call.body.is_empty() => {}
+        "application/json" => found.extend(json(&call.body)?),
+        "" | "application/x-www-form-urlencoded" => {
+            found.extend(form(&String::from_utf8_lossy(&call.body)));
+        }
+        _ => {
+            let text = format!("upload 'Content-Type '{kind}' not implemented");
+            return Err(Refusal::Plain { status: 506, text });
+        }
     }
     Ok(found)
 }

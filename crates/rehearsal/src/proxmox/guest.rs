@@ -30,6 +30,9 @@ pub(super) struct Guest {
     /// Since when it ran, if it runs no more because its node went down with it, and nobody has switched it on again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fell: Option<u64>,
+    /// Whether its node, which came back, switches it on or was the last to do so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) at_boot: bool,
     /// The task that made it: another guest of the same number has another one.
     #[serde(default)]
     pub(super) maker: u64,
@@ -48,6 +51,7 @@ impl Guest {
             pending: BTreeMap::new(),
             running: None,
             fell: None,
+            at_boot: false,
             maker: 0,
             node: None,
             switched: None,
@@ -349,6 +353,7 @@ impl Proxmox {
             disk_gib: disk.map_or(0, |disk| disk.capacity >> 30),
             data_disk_gib: volume(&second).map(|disk| disk.capacity >> 30),
             memory_mib: guest.memory(),
+            cores: guest.number("cores", 1) * guest.number("sockets", 1),
             extensions: Vec::new(),
         }
     }

@@ -136,6 +136,7 @@ impl Proxmox {
         let now = turn.now;
         let guest = self.guest_mut(vmid)?;
         if guest.running.take().is_some() {
+            guest.at_boot = false;
             guest.switched = Some((now, Some(true)));
             guest.config = guest.coming();
             guest.pending.clear();

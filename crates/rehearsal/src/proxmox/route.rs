@@ -98,7 +98,7 @@ impl Proxmox {
             ("GET", "/query-url-metadata") => self.url_metadata(request),
             ("GET", "/tasks") => Ok(self.list_tasks(request)),
             ("GET", "/tasks/{upid}/status") => self.task_status(request, upid),
-            ("GET", "/tasks/{upid}/log") => self.task_log(request, upid),
+            ("GET", "/tasks/{upid}/log") => self.task_log(turn.now, request, upid),
             ("DELETE", "/tasks/{upid}") => self.stop_task(turn, request, upid),
             other => Err(not_served(other)),
         }

@@ -42,6 +42,9 @@ pub(super) struct Task {
     /// The other node of the cluster that works on it, if so.
     #[serde(default)]
     pub(super) elsewhere: Option<String>,
+    /// When it began and when it will end, in virtual milliseconds; one that hangs has no end.
+    #[serde(default)]
+    span: (u64, Option<u64>),
 }
 
 /// What a task does.
@@ -141,6 +144,31 @@ impl Work {
     }
 }
 
+impl Task {
+    /// Whose process it is.
+    pub(super) fn pid(&self) -> u64 {
+        self.pid
+    }
+
+    /// Whether it is known from the beginning to fail.
+    pub(super) fn is_doomed(&self) -> bool {
+        self.doomed.is_some()
+    }
+
+    /// When it began, in virtual milliseconds.
+    pub(super) fn began(&self) -> u64 {
+        self.span.0
+    }
+
+    /// Which part of something that goes evenly is done.
+    pub(super) fn part_of(&self, whole: u64, now: u64) -> u64 {
+        let (began, Some(due)) = self.span else { return 0 };
+        let length = u128::from(due.saturating_sub(began).max(1));
+        let passed = u128::from(now.saturating_sub(began)).min(length);
+        u64::try_from(u128::from(whole) * passed / length).unwrap_or(whole)
+    }
+}
+
 impl Proxmox {
     /// Starts a task and answers with its id.
     pub(super) fn begin(&mut self, turn: &mut Turn<'_>, request: &Request, work: Work) -> Answer {
@@ -168,7 +196,8 @@ impl Proxmox {
             Some(_) => EARLY_END,
             None => self.unwilling(&work).unwrap_or_else(|| turn.draw(work.process(), &id)),
         };
-        if snag != Some(Snag::Hangs) {
+        let due = (snag != Some(Snag::Hangs)).then(|| turn.now + delay);
+        if due.is_some() {
             turn.after(delay, Effect::TaskEnds { number });
         }
         let guest = self.maker(&work);
@@ -188,6 +217,7 @@ impl Proxmox {
             work,
             doomed,
             elsewhere,
+            span: (turn.now, due),
         };
         self.tasks.insert(number, task);
         self.forget_old_tasks();
@@ -208,18 +238,18 @@ impl Proxmox {
 
     /// Ends a task: does its work, or says why not.
     pub(super) fn end(&mut self, turn: &mut Turn<'_>, number: u64) {
-        let Some(task) = self.tasks.get(&number).filter(|task| task.exit.is_none()) else { return };
-        let (work, doomed, user) = (task.work.clone(), task.doomed.clone(), task.user.clone());
-        let snag = task.snag.clone();
+        let running = self.tasks.get(&number).filter(|task| task.exit.is_none());
+        let Some(task) = running.cloned() else { return };
+        let (work, snag) = (&task.work, &task.snag);
         let mut log = Vec::new();
-        let outcome = match doomed {
-            Some(text) => Err(text),
-            None if snag == Some(Snag::Lies) => Ok(()),
-            None if task.guest != self.maker(&work) => Err(self.no_config(task.id.as_str())),
-            None => self.judge(&work).and_then(|()| self.perform(turn, &user, &work, &mut log)),
+        let outcome = match &task.doomed {
+            Some(text) => Err(text.clone()),
+            None if *snag == Some(Snag::Lies) => Ok(()),
+            None if task.guest != self.maker(work) => Err(self.no_config(task.id.as_str())),
+            None => self.judge(work).and_then(|()| self.perform(turn, &task, &mut log)),
         };
-        if let Work::Create { vmid, .. } = &work
-            && (outcome.is_err() || snag == Some(Snag::Lies))
+        if let Work::Create { vmid, .. } = work
+            && (outcome.is_err() || *snag == Some(Snag::Lies))
         {
             self.abandon_create(*vmid);
         }
@@ -270,16 +300,15 @@ impl Proxmox {
     fn perform(
         &mut self,
         turn: &mut Turn<'_>,
-        user: &str,
-        work: &Work,
+        task: &Task,
         log: &mut Vec<String>,
     ) -> Result<(), String> {
-        match work {
+        match &task.work {
             Work::Create { vmid, options, start } => {
                 self.finish_create(turn, *vmid, options, log)
                     .map_err(|text| format!("unable to create VM {vmid} - {text}"))?;
                 if *start {
-                    self.fork(turn, user, Work::Start { vmid: *vmid });
+                    self.fork(turn, &task.user, Work::Start { vmid: *vmid });
                 }
                 Ok(())
             }
@@ -295,7 +324,7 @@ impl Proxmox {
                 self.finish_destroy(turn, *vmid, (*purge, *sweep), log)
             }
             Work::Download(download) => {
-                self.finish_download(turn, download, log);
+                self.finish_download(turn, task, download, log);
                 Ok(())
             }
             Work::DeleteVolume { volid, .. } => {
@@ -413,6 +442,7 @@ impl Proxmox {
         if !well_formed(upid) {
             return Err(Refusal::parameter("upid", "unable to parse worker upid"));
         }
+        let written = self.task(upid).map(|task| self.written(task, turn.now));
         let found = self.tasks.values_mut().find(|task| task.upid == upid);
         let task = found.ok_or_else(|| Refusal::parameter("upid", "no such task"))?;
         if task.user != request.caller.user {
@@ -425,9 +455,12 @@ impl Proxmox {
             Work::Download(_) => "download failed: received interrupt",
             _ => "received interrupt",
         };
-        task.exit = Some(exit.to_owned());
+        let exit = exit.to_owned();
+        let begun = written.unwrap_or_default();
         task.ended = Some(seconds(turn.now));
+        task.log = begun;
         task.log.push(format!("TASK ERROR: {exit}"));
+        task.exit = Some(exit);
         if let Work::Create { vmid, .. } = task.work {
             self.abandon_create(vmid);
         }
@@ -453,7 +486,12 @@ impl Proxmox {
     }
 
     /// `GET /nodes/N/tasks/UPID/log`.
-    pub(super) fn task_log(&self, request: &Request, upid: &str) -> Result<Answer, Refusal> {
+    pub(super) fn task_log(
+        &self,
+        now: u64,
+        request: &Request,
+        upid: &str,
+    ) -> Result<Answer, Refusal> {
         if !well_formed(upid) {
             return Err(Refusal::parameter("upid", "unable to parse worker upid"));
         }
@@ -461,7 +499,8 @@ impl Proxmox {
             None => vec!["unable to open file - No such file or directory".to_owned()],
             Some(task) => {
                 self.may_see(request, task)?;
-                if task.log.is_empty() { vec!["no content".to_owned()] } else { task.log.clone() }
+                let log = self.written(task, now);
+                if log.is_empty() { vec!["no content".to_owned()] } else { log }
             }
         };
         let (start, limit) = window(&request.parameters);
@@ -469,6 +508,16 @@ impl Proxmox {
         let shown: Vec<Value> =
             numbered.map(|(at, line)| json!({"n": at + 1, "t": line})).collect();
         Ok(Answer::page(json!(shown), lines.len()))
+    }
+
+    /// What a task has written so far.
+    fn written(&self, task: &Task, now: u64) -> Vec<String> {
+        match &task.work {
+            Work::Download(download) if task.exit.is_none() => {
+                self.download_log(task, download, now)
+            }
+            _ => task.log.clone(),
+        }
     }
 
     fn task(&self, upid: &str) -> Option<&Task> {

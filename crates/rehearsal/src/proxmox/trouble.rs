@@ -412,6 +412,9 @@ impl Proxmox {
             .map(|(vmid, _)| *vmid)
             .collect();
         for vmid in vmids {
+            if let Some(guest) = self.guests.get_mut(&vmid) {
+                guest.at_boot = true;
+            }
             self.fork(turn, "root@pam", Work::Start { vmid });
         }
     }

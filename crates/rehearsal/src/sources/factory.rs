@@ -117,8 +117,8 @@ fn register(schematics: &mut BTreeMap<String, Schematic>, body: &[u8]) -> HttpRe
     }
 }
 
-/// How long an image is. Nobody boots these bytes, so they are few.
-pub(crate) const IMAGE_LENGTH: u64 = 2 << 20;
+/// How long an image is. Nobody boots these bytes, so they are few; but enough for Proxmox to tell how many it has fetched.
+pub(crate) const IMAGE_LENGTH: u64 = 8 << 20;
 
 /// The bytes of an image: they follow from its path, so that whoever fetches it gets the same.
 pub(crate) fn image_bytes(path: &str) -> Vec<u8> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use castle_model::shell::{with_environment, word};
 use castle_model::time::Moment;
 use thiserror::Error;
 
@@ -97,9 +98,11 @@ impl StoreError {
             Self::Locked { path, holder }
                 if holder.command.as_deref().is_some_and(|command| command.ends_with(" serve")) =>
             {
-                let folder = path.join("served").display().to_string();
+                let folder = path.join("served");
+                let environment = with_environment(folder.join("environment").display());
+                let file = word(folder.join("served.hcl").display());
                 Some(format!(
-                    "it is served: `env $(cat {folder}/environment) castle -f {folder}/served.hcl up` builds in it; `castle rehearse inventory` looks at it, `castle rehearse poke` changes something in it"
+                    "it is served: `{environment} castle -f {file} up` builds in it; `castle rehearse inventory` looks at it, `castle rehearse poke` changes something in it"
                 ))
             }
             Self::Locked { .. } => {

@@ -224,7 +224,7 @@ fn about(machine: &Machine) -> About {
         hostname: machine.hostname().to_owned(),
         memory_mib: machine.facts.memory_mib,
         booted: machine.booted,
-        boot_id: format!("{:08x}-0000-4000-8000-{:012x}", machine.facts.vmid, machine.boot),
+        boot_id: machine.boot_id(),
         disks,
         configured: machine.api == Api::Secure,
     }

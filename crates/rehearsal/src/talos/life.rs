@@ -4,7 +4,7 @@ use super::machine::{Api, Machine, Troubles};
 use super::note::Noted;
 use super::{Effect, Milestone, Talos};
 use crate::durations::Process;
-use crate::turn::{Signal, Turn, VmFacts};
+use crate::turn::{Hardware, Signal, Turn, VmFacts};
 
 /// The etcd of an earlier life that nobody else remembers: its number, and that of the member.
 pub(super) const STALE: (u64, u64) = (u64::MAX, 1);
@@ -77,6 +77,7 @@ impl Talos {
             Milestone::Runtime => {
                 machine.running.runtime = true;
                 self.pull(turn, vmid);
+                self.usurp(turn, vmid);
             }
             Milestone::EtcdImage => {
                 machine.running.etcd_image = true;
@@ -238,9 +239,31 @@ impl Talos {
             name: machine.hostname().to_owned(),
             address,
             control_plane: machine.is_control_plane(),
-            data_disk: machine.data_disk().is_some(),
-            extensions: machine.facts.extensions.clone(),
+            data_disk: machine.facts.data_disk_gib.is_some(),
+            extensions: machine.extensions(),
             version: machine.kubernetes_version(),
+            boot_id: machine.boot_id(),
+            hardware: Hardware {
+                cores: machine.facts.cores.max(1),
+                memory_mib: machine.facts.memory_mib,
+                disk_gib: machine.facts.disk_gib,
+                uuid: machine.facts.uuid.clone(),
+                talos: machine.version(),
+            },
         });
+        if machine.troubles.data_disk_gone {
+            self.tell_data_disk(turn, vmid, false);
+        }
+    }
+
+    /// Lets the cluster know whether a machine that is a node sees the disk of its user volumes.
+    pub(super) fn tell_data_disk(&self, turn: &mut Turn<'_>, vmid: u32, there: bool) {
+        let node = self
+            .machines
+            .get(&vmid)
+            .filter(|machine| machine.running.joined && machine.facts.data_disk_gib.is_some());
+        let Some((machine, cluster)) = node.and_then(|m| Some((m, m.cluster()?))) else { return };
+        let (cluster, name) = (cluster.to_owned(), machine.hostname().to_owned());
+        turn.signal(Signal::DataDisk { cluster, name, there });
     }
 }

@@ -187,12 +187,27 @@ pub(super) struct Troubles {
     pub(super) unwritable: bool,
     /// Where an earlier self of it was that the discovery service still knows.
     pub(super) ghost: Option<Ipv4Addr>,
+    /// Somebody else bootstraps it as soon as it can be.
+    #[serde(default)]
+    pub(super) usurped: bool,
+    /// An extension that its image lacks.
+    #[serde(default)]
+    pub(super) without: Option<String>,
 }
 
 impl Machine {
     /// How large its data disk is, if it sees one.
     pub(super) fn data_disk(&self) -> Option<u64> {
         self.facts.data_disk_gib.filter(|_| !self.troubles.data_disk_gone)
+    }
+
+    /// The extensions of the image that it runs.
+    pub(super) fn extensions(&self) -> Vec<String> {
+        let lacks = |name: &String| {
+            let short = name.rsplit('/').next();
+            self.troubles.without.as_deref().is_some_and(|without| short == Some(without))
+        };
+        self.facts.extensions.iter().filter(|name| !lacks(name)).cloned().collect()
     }
 
     /// A machine that has never had power.
@@ -246,6 +261,11 @@ impl Machine {
     pub(super) fn kubernetes_version(&self) -> String {
         let image = self.wanted.kubelet.split('@').next().unwrap_or_default();
         image.rsplit_once(':').map(|(_, tag)| tag.to_owned()).unwrap_or_default()
+    }
+
+    /// The id of this boot, as the kernel gives it: by its moment, so that a machine that takes another's place has its own.
+    pub(super) fn boot_id(&self) -> String {
+        format!("{:08x}-{:04x}-4000-8000-{:012x}", self.facts.vmid, self.boot & 0xffff, self.booted)
     }
 
     /// Its name: the config's, else the one it came with.

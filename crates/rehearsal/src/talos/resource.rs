@@ -400,8 +400,7 @@ fn extensions(machine: &Machine) -> Vec<(String, Value)> {
     };
     let version = machine.version();
     let mut found: Vec<Value> = machine
-        .facts
-        .extensions
+        .extensions()
         .iter()
         .map(|name| name.rsplit('/').next().unwrap_or(name))
         .map(|name| extension(name, &version, "Sidero Labs"))

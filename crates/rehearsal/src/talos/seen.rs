@@ -98,6 +98,8 @@ fn words(troubles: &Troubles) -> impl Iterator<Item = &'static str> {
         (troubles.unwritable, "has a disk that takes no config"),
         (troubles.data_disk_gone, "does not see its data disk"),
         (troubles.ghost.is_some(), "has a ghost in the discovery service"),
+        (troubles.usurped, "will be bootstrapped by somebody else"),
+        (troubles.without.is_some(), "has an image without one of its extensions"),
     ]
     .into_iter()
     .filter_map(|(is, words)| is.then_some(words))

@@ -171,6 +171,7 @@ fn facts(spec: &Spec, vmid: u32, disk: &str) -> VmFacts {
         disk_gib: 40,
         data_disk_gib: node.vm().unwrap().data_disk_gib,
         memory_mib: 8192,
+        cores: 4,
         extensions: vec!["siderolabs/iscsi-tools".to_owned()],
     }
 }

@@ -51,8 +51,10 @@ pub enum TalosTrouble {
     DataDiskGone(u32, bool),
     /// Its disk takes no STATE partition (or does again): a config is accepted, and maintenance mode goes on.
     Unwritable(u32, bool),
-    /// Somebody else calls bootstrap on it, now.
+    /// Somebody else calls bootstrap on it: now, or as soon as it can be asked for that.
     Usurped(u32),
+    /// An extension is not in the image that it runs, whatever was asked of the factory.
+    ExtensionMissing(u32, String),
     /// The discovery service still tells of an earlier self of it, which was at this address: the cluster's secrets
     /// were used before.
     Ghost(u32, Ipv4Addr),
@@ -67,8 +69,10 @@ impl Talos {
                 self.switch_off(turn, *vmid);
             }
             TalosTrouble::Revived(vmid) => {
+                // One that is only switched off has nothing to be mended, and no power.
+                let dead = self.machines.get(vmid).is_some_and(|machine| machine.troubles.dead);
                 self.mark(*vmid, |troubles| troubles.dead = false);
-                if self.machines.get(vmid).is_some_and(|machine| !machine.up) {
+                if dead && self.machines.get(vmid).is_some_and(|machine| !machine.up) {
                     self.boot(turn, *vmid);
                 }
             }
@@ -114,12 +118,18 @@ impl Talos {
             TalosTrouble::VipMoves => self.move_vip(),
             TalosTrouble::DataDiskGone(vmid, gone) => {
                 self.mark(*vmid, |troubles| troubles.data_disk_gone = *gone);
+                self.tell_data_disk(turn, *vmid, !gone);
             }
             TalosTrouble::Unwritable(vmid, unwritable) => {
                 self.mark(*vmid, |troubles| troubles.unwritable = *unwritable);
             }
-            // If the machine refuses, nothing has happened.
-            TalosTrouble::Usurped(vmid) => drop(self.write(turn, *vmid, Call::Bootstrap)),
+            TalosTrouble::Usurped(vmid) => {
+                self.mark(*vmid, |troubles| troubles.usurped = true);
+                self.usurp(turn, *vmid);
+            }
+            TalosTrouble::ExtensionMissing(vmid, name) => {
+                self.mark(*vmid, |troubles| troubles.without = Some(name.clone()));
+            }
             TalosTrouble::Ghost(vmid, address) => {
                 self.mark(*vmid, |troubles| troubles.ghost = Some(*address));
             }
@@ -133,6 +143,16 @@ impl Talos {
         self.troubles.retain(|_, troubles| *troubles != Troubles::default());
         if let Some(machine) = self.machines.get_mut(&vmid) {
             set(&mut machine.troubles);
+        }
+    }
+
+    /// Somebody else bootstraps a machine, if that is what he waits for and it can be asked. If it refuses for good,
+    /// nothing has happened.
+    pub(super) fn usurp(&mut self, turn: &mut Turn<'_>, vmid: u32) {
+        let asked = |machine: &Machine| machine.troubles.usurped && machine.running.runtime;
+        if self.machines.get(&vmid).is_some_and(asked) {
+            self.mark(vmid, |troubles| troubles.usurped = false);
+            drop(self.write(turn, vmid, Call::Bootstrap));
         }
     }
 
@@ -176,6 +196,7 @@ impl Talos {
             disk_gib: 40,
             data_disk_gib: None,
             memory_mib: 8192,
+            cores: 4,
             extensions: Vec::new(),
         };
         let troubles = Troubles { foreign: true, ..Troubles::default() };

@@ -1,8 +1,6 @@
 //! What goes wrong on the wire: calls that are refused, lost, late, wrong or heard twice.
 
-use super::super::rule::Who::{
-    self, Castle, Downloads, Git, Infisical, Kubernetes, Proxmox, Talos,
-};
+use super::super::rule::Who::{self, Downloads, Git, Infisical, Kubernetes, Proxmox, Talos};
 use super::{Blow, Kind, Make, Shape, Slot, WatchEnd};
 
 const SERVERS: &[Who] = &[Proxmox, Talos, Kubernetes, Infisical, Git, Downloads];
@@ -116,6 +114,17 @@ pub(super) const KINDS: &[Kind] = &[
         make: Make::Answer(|_| Blow::Twice),
     },
     Kind {
+        name: "answers twice",
+        // The others speak HTTP/2 too, in which an answer belongs to its call.
+        who: &[Proxmox],
+        object: TARGET,
+        arguments: &[],
+        about: "A broken proxy sends the answer once more, unasked, on the same connection.",
+        example: "proxmox: answers twice on GET /status the 2nd",
+        says: "answers once more, unasked, to",
+        make: Make::Answer(|_| Blow::AnswersTwice),
+    },
+    Kind {
         name: "unreachable",
         who: &[Who::Network],
         object: Some(Slot::needed("ADDRESS", Shape::Address)),
@@ -164,45 +173,5 @@ pub(super) const KINDS: &[Kind] = &[
         example: "kubernetes: events twice",
         says: "tells twice what changed",
         make: Make::Answer(|_| Blow::EventsTwice),
-    },
-    Kind {
-        name: "clock ahead",
-        who: &[Castle],
-        object: None,
-        arguments: TIME,
-        about: "The clock of the computer that castle runs on jumps ahead.",
-        example: "castle: clock ahead 1:00:00 from 0:30",
-        says: "has a clock that is {0} ahead",
-        make: Make::Clock(|given| i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
-    },
-    Kind {
-        name: "clock behind",
-        who: &[Castle],
-        object: None,
-        arguments: TIME,
-        about: "The clock of the computer that castle runs on jumps back.",
-        example: "castle: clock behind 1:00:00 from 0:30 for 1:00",
-        says: "has a clock that is {0} behind",
-        make: Make::Clock(|given| -i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
-    },
-    Kind {
-        name: "killed before",
-        who: &[Castle],
-        object: None,
-        arguments: &[],
-        about: "castle is killed (SIGKILL) when it makes a call, which is not heard.",
-        example: "castle: killed before on POST /qemu the 3rd",
-        says: "is killed before",
-        make: Make::Answer(|_| Blow::KillBefore),
-    },
-    Kind {
-        name: "killed after",
-        who: &[Castle],
-        object: None,
-        arguments: &[],
-        about: "castle is killed (SIGKILL) after a call was carried out, before the answer.",
-        example: "castle: killed after on POST /qemu the 3rd",
-        says: "is killed after",
-        make: Make::Answer(|_| Blow::KillAfter),
     },
 ];

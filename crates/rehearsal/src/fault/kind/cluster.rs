@@ -60,12 +60,25 @@ pub(super) const KINDS: &[Kind] = &[
         ),
     },
     Kind {
+        name: "webhook refused",
+        who: WHO,
+        object: None,
+        arguments: &[Slot::needed("SERVICE", Shape::Text)],
+        about: "A Ready pod behind a service (NAMESPACE/NAME) refuses connections.",
+        example: "kubernetes: webhook refused metallb-system/metallb-webhook-service for 3:00",
+        says: "is refused by the webhook of {0}",
+        make: Make::Passing(
+            |given| one(K::WebhookRefused(given.text(0).unwrap_or_default(), LONG)),
+            |given| one(K::WebhookRefused(given.text(0).unwrap_or_default(), 0)),
+        ),
+    },
+    Kind {
         name: "pulls limited",
         who: WHO,
         object: None,
         arguments: &[Slot::needed("REGISTRY", Shape::Text), Slot::needed("PULLS", Shape::Number)],
         about: "A registry lets only so many pulls through: pods are in ImagePullBackOff.",
-        example: "kubernetes: pulls limited docker.io 3 for 2:00",
+        example: "kubernetes: pulls limited docker.io 1 for 2:00",
         says: "gets only {1} images from {0}",
         make: Make::Passing(
             |given| {
@@ -124,7 +137,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: None,
         arguments: &[OBJECT[0], Slot::needed("JSON", Shape::Json)],
         about: "Somebody edits an object: a merge patch in JSON, in quotes.",
-        example: "kubernetes: patched node/worker-01 {\"spec\":{\"taints\":[]}} during flux",
+        example: "kubernetes: patched node/cp-01 {\"spec\":{\"unschedulable\":true}} during nodes",
         says: "has {0} edited by hand",
         make: Make::Change(|given| {
             one(K::Patched(named(given), given.text(1).unwrap_or_default()))

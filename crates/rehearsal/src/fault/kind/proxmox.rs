@@ -207,7 +207,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: STORAGE,
         arguments: &[],
         about: "Somebody tidies a storage up: the images that disks are made from are gone.",
-        example: "proxmox local: images lost",
+        example: "proxmox local: images lost on POST /qemu",
         says: "has lost its images",
         make: Make::Change(|given| one(P::ImagesLost { storage: given.object_text() })),
     },

@@ -36,11 +36,17 @@ pub(super) const KINDS: &[Kind] = &[
         name: "limited",
         who: INFISICAL,
         object: None,
-        arguments: &[],
-        about: "The rate limit of the hosted service holds.",
-        example: "infisical: limited",
+        arguments: &[Slot::optional("CALLS", Shape::Number)],
+        about: "The rate limit holds; with a number, so many calls of a kind a minute.",
+        example: "infisical: limited 1",
         says: "limits how often it is asked",
-        make: Make::Passing(|_| one(I::Limited(true)), |_| one(I::Limited(false))),
+        make: Make::Passing(
+            |given| match given.number(0) {
+                0 => one(I::Limited(true)),
+                calls => one(I::LimitedTo(calls)),
+            },
+            |_| one(I::Limited(false)),
+        ),
     },
     Kind {
         name: "stumbles",
@@ -106,7 +112,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: None,
         arguments: &[Slot::needed("KEY", Shape::Text)],
         about: "Somebody deletes a secret.",
-        example: "infisical: lost KUBECONFIG_CONTENT",
+        example: "infisical: lost AWS_ACCESS_KEY_ID",
         says: "has lost {0}, which somebody deleted",
         make: Make::Change(|given| one(I::Lost(given.text(0).unwrap_or_default()))),
     },
@@ -218,7 +224,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: FILE,
         arguments: &[Slot::needed("BYTES", Shape::Number)],
         about: "The next download of a file breaks off after so many bytes.",
-        example: "downloads metallb: breaks off 20000",
+        example: "downloads metallb: breaks off 2000",
         says: "will break off after {0} bytes",
         make: Make::Change(|given| {
             let bytes = usize::try_from(given.number(0)).unwrap_or(usize::MAX);

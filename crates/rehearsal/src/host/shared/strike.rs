@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Shared, State};
-use crate::fault::{Blow, Due, Phase, Rule, Seen, Sort, Strike, WatchEnd};
+use crate::fault::{Blow, Due, Own, Phase, Rule, Seen, Sort, Strike, WatchEnd};
 use crate::trace::Request;
 use crate::trouble::Trouble;
 use crate::turn::{HttpBody, HttpCall, HttpReply};
@@ -14,6 +14,9 @@ use crate::world::{Datacenter, Input};
 
 /// Hears of each strike at once. It is called while the world is locked: it must not ask it anything.
 type Listener = Box<dyn Fn(&Strike) + Send>;
+
+/// Breaks the computer that the program runs on, or mends it. It is called while the world is locked, too.
+pub(in crate::host) type Breaker = Arc<dyn Fn(Own) + Send + Sync>;
 
 /// The most answers that are kept to be given again.
 const KEPT_MAX: usize = 10_000;
@@ -26,6 +29,8 @@ pub(super) struct Witness {
     began: u64,
     /// What ends the program.
     end: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// What breaks the computer that the program runs on.
+    own: Option<Breaker>,
     /// How many strikes were told.
     told: usize,
     dead: bool,
@@ -99,6 +104,10 @@ impl Shared {
         self.state().witness.end = Some(end);
     }
 
+    pub(in crate::host) fn break_by(&self, breaker: Breaker) {
+        self.state().witness.own = Some(breaker);
+    }
+
     pub(in crate::host) fn strikes(&self) -> Vec<Strike> {
         self.state().armed.strikes().to_vec()
     }
@@ -149,6 +158,16 @@ impl Shared {
                 self.cluster.notify_waiters();
             }
             Due::Clock(shift) => self.clock_shift.store(shift, Ordering::Relaxed),
+            Due::Own(own) => {
+                let Some(breaks) = state.witness.own.clone() else { return Some(false) };
+                // Told first: who breaks it may never come back.
+                tell(state, at);
+                breaks(own);
+                if own == Own::Power {
+                    state.witness.dead = true;
+                    self.killed.notify_waiters();
+                }
+            }
         }
         Some(true)
     }
@@ -254,6 +273,16 @@ impl Shared {
         }
         self.killed.notify_waiters();
         std::future::pending::<()>().await;
+    }
+
+    /// Ends the program, as far as this host can: whoever waits for that hears of it.
+    pub(in crate::host) fn end(&self) {
+        self.state().witness.dead = true;
+        self.killed.notify_waiters();
+    }
+
+    pub(in crate::host) fn has_ended(&self) -> bool {
+        self.state().witness.dead
     }
 
     /// A future that ends when a rule has killed the program.

@@ -28,6 +28,8 @@ pub struct Told<'a> {
     pub method: &'a str,
     /// The path.
     pub path: &'a str,
+    /// Whether the server is asked to try it only.
+    pub dry: bool,
     /// Virtual milliseconds since the world's birth.
     pub now: u64,
     /// The world at this moment.
@@ -53,7 +55,7 @@ impl Shared {
     }
 
     /// Tells who listens how far a call has come.
-    pub(in crate::host) fn tell_call(&self, stage: Stage, seen: &Seen<'_>) {
+    pub(in crate::host) fn tell_call(&self, stage: Stage, seen: &Seen<'_>, dry: bool) {
         let state = self.state();
         let Some(listener) = &state.calls else { return };
         listener(&Told {
@@ -62,6 +64,7 @@ impl Shared {
             machine: seen.machine,
             method: seen.method,
             path: seen.path,
+            dry,
             now: self.time.now(),
             datacenter: &state.datacenter,
             requests: state.trace.requests().len(),

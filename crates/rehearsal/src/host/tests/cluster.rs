@@ -109,6 +109,8 @@ async fn somebody_scales_and_deletes_with_kubectl_and_takes_a_data_disk() {
     assert_eq!(inventory.vip, Some((Ipv4Addr::new(192, 168, 1, 210), "cp-01".to_owned())));
     assert!(poke(TalosTrouble::DataDiskGone(431, true).into()));
     assert_eq!(host.inventory().wrong, ["worker-01 does not see its data disk"]);
+    assert!(poke(TalosTrouble::DataDiskGone(431, false).into()));
+    assert!(host.inventory().wrong.is_empty());
     // A stranger takes the address of a machine that lives, and goes again.
     let address = Ipv4Addr::new(192, 168, 1, 214);
     let answers = || host.read(|world| world.talos.listen(address, 50_000));

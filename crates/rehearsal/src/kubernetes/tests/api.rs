@@ -344,3 +344,23 @@ fn a_selector_cannot_be_changed() {
     assert_eq!(status, 422);
     assert!(no["message"].as_str().unwrap().ends_with("field is immutable"), "{no}");
 }
+
+#[test]
+fn what_means_nothing_is_refused_and_writes_nothing() {
+    let mut rig = Rig::born();
+    let json = "application/json";
+    for (method, query, media, code, words) in [
+        ("POST", "dryRun=foo", json, 422, "dryRun: Unsupported value: [\"foo\"]"),
+        ("POST", "fieldValidation=foo", json, 422, "fieldValidation: Unsupported value: \"foo\""),
+        ("POST", "", "text/plain", 415, "unknown format"),
+        ("GET", "limit=abc", json, 400, "strconv.ParseInt: parsing \"abc\": invalid syntax"),
+        ("GET", "labelSelector=a+b", json, 400, "found 'b', expected: in, notin"),
+        ("DELETE", "labelSelector=a+b", json, 400, "found 'b', expected: in, notin"),
+    ] {
+        let reply = rig.raw(method, &format!("{MAPS}?{query}"), media, &map("one"));
+        let told = whole(&reply)["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(reply.status, code, "{method} {query}: {told}");
+        assert!(told.contains(words), "{method} {query}: {told}");
+    }
+    assert_eq!(rig.get(MAPS)["items"], json!([]));
+}

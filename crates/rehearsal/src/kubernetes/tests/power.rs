@@ -12,6 +12,8 @@ fn joined(name: &str, last: u8) -> Signal {
         data_disk: true,
         extensions: vec!["siderolabs/iscsi-tools".into()],
         version: "v1.36.3".into(),
+        boot_id: "1".into(),
+        hardware: Hardware::default(),
     }
 }
 

@@ -184,7 +184,7 @@ fn addresses_are_given_by_the_rules_of_metallb() {
 }
 
 #[test]
-fn a_webhook_can_be_cut_off_slow_or_gone() {
+fn a_webhook_can_be_cut_off_refused_slow_or_gone() {
     let mut rig = Rig::born();
     rig.pass(90_000);
     metallb(&mut rig);
@@ -197,6 +197,13 @@ fn a_webhook_can_be_cut_off_slow_or_gone() {
     for (trouble, why) in [
         (KubernetesTrouble::WebhooksCutOff([192, 168, 1, 210].into(), 1_000), "no route to host"),
         (KubernetesTrouble::WebhooksCutOff([192, 168, 1, 9].into(), 1_000), "good"),
+        (
+            KubernetesTrouble::WebhookRefused(
+                "metallb-system/metallb-webhook-service".into(),
+                1_000,
+            ),
+            "connection refused",
+        ),
         (
             KubernetesTrouble::WebhookSlow("metallb-system/metallb-webhook-service".into(), 1_000),
             "context deadline exceeded",
@@ -337,6 +344,7 @@ fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
         rig.get("/apis/longhorn.io/v1beta2/namespaces/longhorn-system/volumes")["items"][0].clone();
     assert_eq!(volume["spec"]["numberOfReplicas"], 2, "by the class of the manifest");
     assert_eq!(volume["status"]["conditions"][0]["status"], "True");
+    lose_and_find_a_disk(&mut rig);
     let ask = |name: &str, size: &str| {
         json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
             "spec": {"resources": {"requests": {"storage": size}}}})
@@ -359,6 +367,25 @@ fn a_claim_is_bound_when_longhorn_has_disks_and_drivers() {
     rig.call("DELETE", big, &Value::Null);
     rig.pass(1_000);
     assert_eq!(rig.get("/api/v1/persistentvolumes")["items"], json!([]));
+}
+
+/// Longhorn sees that a disk is gone under it, and that it is there again.
+fn lose_and_find_a_disk(rig: &mut Rig) {
+    let says = |rig: &mut Rig| {
+        let node = rig.get("/apis/longhorn.io/v1beta2/namespaces/longhorn-system/nodes/worker-01");
+        let disk = &node["status"]["diskStatus"]["default-disk"]["conditions"];
+        let text = |at: usize, key: &str| disk[at][key].as_str().unwrap_or_default().to_owned();
+        (text(0, "status"), text(1, "status"), text(1, "reason"))
+    };
+    let well = ("True".to_owned(), "True".to_owned(), String::new());
+    let lost = ("False".to_owned(), "False".to_owned(), "DiskNotReady".to_owned());
+    assert_eq!(says(rig), well);
+    let data_disk =
+        |there| Signal::DataDisk { cluster: "one".into(), name: "worker-01".into(), there };
+    rig.hear(&data_disk(false));
+    assert_eq!(says(rig), lost);
+    rig.hear(&data_disk(true));
+    assert_eq!(says(rig), well);
 }
 
 #[test]

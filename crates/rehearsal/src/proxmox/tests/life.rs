@@ -10,9 +10,12 @@ use crate::turn::Signal;
 
 const UUID: &str = "7f3a1c52-0d4e-5b6a-9c8d-0123456789ab";
 
+fn wanted_image() -> String {
+    form(&[("url", IMAGE_URL), ("content", "import"), ("filename", IMAGE)])
+}
+
 fn download(bench: &mut Bench) -> String {
-    let wanted = form(&[("url", IMAGE_URL), ("content", "import"), ("filename", IMAGE)]);
-    bench.task("POST", "/nodes/pve1/storage/local/download-url", &wanted)
+    bench.task("POST", "/nodes/pve1/storage/local/download-url", &wanted_image())
 }
 
 fn create_form(vmid: &str) -> String {
@@ -151,6 +154,29 @@ fn task_ids_have_the_real_shape() {
     assert_eq!((&status["user"], &status["tokenid"]), (&json!("root@pam"), &json!("ci")));
     assert_eq!(bench.get(&format!("{path}/log")), json!([{"n": 1, "t": "TASK OK"}]));
     assert_eq!(bench.get("/nodes/pve1/tasks?vmid=421")[0]["status"], "OK");
+}
+
+#[test]
+fn the_log_of_a_download_grows_as_it_goes() {
+    let mut bench = Bench::new();
+    let wanted = wanted_image();
+    let upid = bench.data("POST", "/nodes/pve1/storage/local/download-url", &wanted);
+    let log = format!("/nodes/pve1/tasks/{}/log", escape(upid.as_str().unwrap()));
+    let last = |bench: &mut Bench| {
+        let lines = bench.get(&log);
+        let lines: Vec<&str> =
+            lines.as_array().unwrap().iter().map(|line| line["t"].as_str().unwrap()).collect();
+        assert!(lines[0].starts_with("downloading https://"), "{lines:?}");
+        lines.last().unwrap().trim_end().to_owned()
+    };
+    assert!(last(&mut bench).starts_with("Saving to: '/var/lib/vz/import/"));
+    let (began, due) = (bench.now, bench.queue.first_key_value().unwrap().0.0);
+    bench.now = began + (due - began) * 9 / 16;
+    assert_eq!(last(&mut bench), "     0K ....");
+    bench.now = due - 1;
+    assert_eq!(last(&mut bench), "     0K .......");
+    while bench.step() {}
+    assert_eq!(last(&mut bench), "TASK OK");
 }
 
 #[test]

@@ -262,6 +262,19 @@ fn what_is_not_served_is_not_implemented() {
 }
 
 #[test]
+fn a_body_that_is_neither_a_form_nor_json_is_not_read() {
+    let mut bench = Bench::new();
+    let mut call = request("POST", "/nodes/pve1/qemu", "vmid: 431");
+    call.headers[1].1 = "application/yaml".to_owned();
+    let reply = bench.raw(&call);
+    let words = "upload 'Content-Type 'application/yaml' not implemented";
+    assert_eq!((reply.status, reply.reason.as_deref()), (506, Some(words)));
+    call.headers[1].1 = "application/x-www-form-urlencoded; charset=utf-8".to_owned();
+    call.body = b"vmid=431".to_vec();
+    assert_eq!(bench.raw(&call).status, 200);
+}
+
+#[test]
 fn json_bodies_are_taken_and_broken_ones_are_not() {
     let mut bench = Bench::new();
     let mut call =

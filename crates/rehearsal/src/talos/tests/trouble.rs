@@ -140,6 +140,15 @@ fn a_dead_machine_that_is_mended_boots_with_what_its_disk_remembers() {
 }
 
 #[test]
+fn a_machine_that_is_only_switched_off_has_no_power_when_it_is_mended() {
+    let (mut bench, _) = Bench::risen(1, 1, 0);
+    bench.heard(&Signal::VmStopped { vmid: 421 });
+    suffer(&mut bench, &TalosTrouble::Revived(421));
+    bench.settle();
+    assert!(!bench.talos.machines[&421].up);
+}
+
+#[test]
 fn a_ghost_is_known_for_half_an_hour_beside_the_machine_itself() {
     let spec = spec(1, 0);
     let mut bench = Bench::new(1);

@@ -1,0 +1,100 @@
+//! What goes wrong with castle itself, and with the computer that it runs on.
+
+use super::super::rule::Who;
+use super::{Blow, Kind, Make, Own, OwnDisk, Shape, Slot};
+
+const WHO: &[Who] = &[Who::Castle];
+const TIME: &[Slot] = &[Slot::needed("TIME", Shape::Time)];
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        name: "clock ahead",
+        who: WHO,
+        object: None,
+        arguments: TIME,
+        about: "The clock of the computer that castle runs on jumps ahead.",
+        example: "castle: clock ahead 1:00:00 from 0:30",
+        says: "has a clock that is {0} ahead",
+        make: Make::Clock(|given| i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
+    },
+    Kind {
+        name: "clock behind",
+        who: WHO,
+        object: None,
+        arguments: TIME,
+        about: "The clock of the computer that castle runs on jumps back.",
+        example: "castle: clock behind 1:00:00 from 0:30 for 1:00",
+        says: "has a clock that is {0} behind",
+        make: Make::Clock(|given| -i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
+    },
+    Kind {
+        name: "killed before",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "castle is killed (SIGKILL) when it makes a call, which is not heard.",
+        example: "castle: killed before on POST /qemu the 3rd",
+        says: "is killed before",
+        make: Make::Answer(|_| Blow::KillBefore),
+    },
+    Kind {
+        name: "killed after",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "castle is killed (SIGKILL) after a call was carried out, before the answer.",
+        example: "castle: killed after on POST /qemu the 3rd",
+        says: "is killed after",
+        make: Make::Answer(|_| Blow::KillAfter),
+    },
+    Kind {
+        name: "loses power",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "castle's own computer loses its power, and what was not synced yet.",
+        example: "castle: loses power on POST /qemu",
+        says: "loses its power",
+        make: Make::Own(Own::Power),
+    },
+    Kind {
+        name: "disk full",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "The disk with castle's own state is full: half of the next entry fits.",
+        example: "castle: disk full from 0:20 for 1:00",
+        says: "has a disk that is full",
+        make: Make::Own(Own::Disk(OwnDisk::Full)),
+    },
+    Kind {
+        name: "disk fails",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "The disk with castle's own state takes nothing and answers with errors.",
+        example: "castle: disk fails from 0:20",
+        says: "has a disk that fails",
+        make: Make::Own(Own::Disk(OwnDisk::Fails)),
+    },
+    Kind {
+        name: "disk read only",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "The file system with castle's own state takes no change any more.",
+        example: "castle: disk read only during etcd",
+        says: "has a disk that can only be read",
+        make: Make::Own(Own::Disk(OwnDisk::ReadOnly)),
+    },
+    Kind {
+        name: "disk tears",
+        who: WHO,
+        object: None,
+        arguments: &[],
+        about: "Half of castle's next entry is on the disk when the power goes.",
+        example: "castle: disk tears during etcd",
+        says: "loses its power in the middle of its next entry",
+        make: Make::Own(Own::Disk(OwnDisk::Tears)),
+    },
+];
