@@ -2,7 +2,7 @@
 //!
 //! `proof matrix ACT [PART/PARTS]` kills an act at its points (at the n-th of every so many), `proof point ACT NUMBER` at one;
 //! `proof seeds COUNT [FROM]` lives seeds, `proof seed NUMBER` one of them, with its story;
-//! `proof figures [SEEDS]` prints a JSON line for each figure of `cargo xtask bench`.
+//! `proof downs SEEDS` prints ways down against their bound, `proof figures [SEEDS]` a JSON line for each figure of `cargo xtask bench`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -13,11 +13,12 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
+use castle_proof::asked::missing;
 use castle_proof::castle::{Around, run};
 use castle_proof::matrix::{Judged, reference};
 use castle_proof::point::{Fork, Point, Recorder, Taker};
 use castle_proof::{
-    Act, Almanac, Command, Life, Setting, Shape, live, live_watched, matrix, point_of,
+    Act, Almanac, Command, End, Life, Setting, Shape, live, live_watched, matrix, point_of,
 };
 use castle_rehearsal::bound::{GONE, Question, far, longest};
 use serde_json::json;
@@ -47,6 +48,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         ["seeds", count] => seeds(count.parse()?, 1)?,
         ["seeds", count, from] => seeds(count.parse()?, from.parse()?)?,
         ["seed", number] => seed(number.parse()?)?,
+        ["downs", seeds] => downs(seeds.parse()?)?,
         ["figures"] => figures(20)?,
         ["figures", seeds] => figures(seeds.parse()?)?,
         _ => {
@@ -73,7 +75,7 @@ fn whole(act: Act, (part, parts): (usize, usize)) -> Result<bool, Box<dyn Error>
     let part = part % parts;
     let chosen_states = (reference.states + parts - 1 - part) / parts;
     let mut progress = Progress::new(act.word(), chosen_states as u64);
-    let chosen = move |p: &Point| p.fresh && p.state % parts == part;
+    let chosen = move |p: &Point| act.is_told_by(p) && p.state % parts == part;
     let found = matrix(&setting, &reference, chosen, threads, |so_far| {
         let tried: usize = so_far.tried.values().sum();
         progress.at(tried as u64, &format!("{} broken", so_far.broken.len()));
@@ -113,7 +115,8 @@ fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
     let (results, lives) = channel();
     let (mut kinds, mut crashes, mut runs, mut broken, mut lived) =
         (BTreeSet::new(), 0, 0, 0_u64, 0_u64);
-    let mut converged = 0_u64;
+    let mut ends: BTreeMap<End, u64> = BTreeMap::new();
+    let mut starts: BTreeMap<usize, u64> = BTreeMap::new();
     let began = processor_seconds()?;
     std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         for _ in 0..threads {
@@ -139,7 +142,10 @@ fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
             lived += 1;
             kinds.extend(life.kinds.iter().cloned());
             (crashes, runs) = (crashes + life.crashes, runs + life.runs);
-            converged += u64::from(life.converged);
+            *ends.entry(life.end).or_default() += 1;
+            if life.converged {
+                *starts.entry(life.starts).or_default() += 1;
+            }
             if !life.violations.is_empty() {
                 broken += 1;
                 progress.clear();
@@ -154,9 +160,18 @@ fn seeds(count: u64, from: u64) -> Result<bool, Box<dyn Error>> {
     let rate = rate(lived, began)?;
     writeln!(
         stdout(),
-        "{lived} seeds from {from}: {broken} broken; {runs} runs, {crashes} killed, {converged} ends converged, {} kinds of faults struck; {rate:.2} seeds a second and core",
+        "{lived} seeds from {from}: {broken} broken; {runs} runs, {crashes} killed, {} kinds of faults struck; {rate:.2} seeds a second and core",
         kinds.len()
     )?;
+    for rule in missing(&kinds) {
+        writeln!(stdout(), "  never struck, of those that were asked for: {rule}")?;
+    }
+    for (end, lives) in ends {
+        writeln!(stdout(), "  {lives}: {}", end.words())?;
+    }
+    for (starts, lives) in starts {
+        writeln!(stdout(), "  {lives} converged at start {starts} of the calm")?;
+    }
     Ok(broken == 0 && lived == count)
 }
 
@@ -189,6 +204,19 @@ fn story(life: &Life) -> Result<(), Box<dyn Error>> {
 
 /// What `cargo xtask bench` asks for: ways down against their bound, first calls after a crash, seeds in a second.
 fn figures(seeds: u64) -> Result<bool, Box<dyn Error>> {
+    downs(seeds)?;
+    resumes()?;
+    let (began, almanac) = (processor_seconds()?, Almanac::default());
+    for seed in 1..=seeds {
+        drop(live(seed, &almanac));
+    }
+    let rate = rate(seeds, began)?;
+    writeln!(stdout(), "{}", json!({"case": "seeds", "per_second_and_core": rate}))?;
+    Ok(true)
+}
+
+/// Ways down against their bound, and with the audit that each ends with.
+fn downs(seeds: u64) -> Result<bool, Box<dyn Error>> {
     for seed in 1..=seeds {
         let setting = Setting::of(Shape::WHOLE, seed);
         let around = Around { settles: true, ..Around::default() };
@@ -201,13 +229,25 @@ fn figures(seeds: u64) -> Result<bool, Box<dyn Error>> {
         let names = BTreeMap::new();
         let asked = Question { since: began, until: u64::MAX, names: &names, goals: &[GONE] };
         let mut draws = razed.stand.datacenter.draws.all().to_vec();
-        draws.extend(far::answers(&razed.requests));
+        // The audit at the end is no part of what is bounded: it waits for silence, and nothing depends on it.
+        let until = razed.audited.unwrap_or(razed.over);
+        let removal: Vec<_> =
+            razed.requests.iter().filter(|request| request.at < until).cloned().collect();
+        draws.extend(far::answers(&removal));
         draws.sort_by_key(|draw| draw.begun_at);
         let bound = longest(&draws, &asked).ms;
-        let took = razed.over - began;
-        let line = json!({"case": "down", "seed": seed, "took_ms": took, "bound_ms": bound});
+        let took = razed.audited.ok_or("no audit was made")? - began;
+        let whole = razed.over - began;
+        let line = json!({
+            "case": "down", "seed": seed, "took_ms": took, "bound_ms": bound, "whole_ms": whole
+        });
         writeln!(stdout(), "{line}")?;
     }
+    Ok(true)
+}
+
+/// First calls after a crash.
+fn resumes() -> Result<(), Box<dyn Error>> {
     let setting = Setting::of(Shape::WHOLE, SEED);
     let forks = Arc::new(Mutex::new(Vec::new()));
     let recorder = Some(Recorder::new(Box::new(Some25th(forks.clone()))));
@@ -220,13 +260,7 @@ fn figures(seeds: u64) -> Result<bool, Box<dyn Error>> {
         let line = json!({"case": "resume", "point": point.number, "first_call_ms": first});
         writeln!(stdout(), "{line}")?;
     }
-    let (began, almanac) = (processor_seconds()?, Almanac::default());
-    for seed in 1..=seeds {
-        drop(live(seed, &almanac));
-    }
-    let rate = rate(seeds, began)?;
-    writeln!(stdout(), "{}", json!({"case": "seeds", "per_second_and_core": rate}))?;
-    Ok(true)
+    Ok(())
 }
 
 /// Takes every 25th state.

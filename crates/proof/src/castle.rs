@@ -18,7 +18,7 @@ use castle_model::spec::Trust;
 use castle_model::time::Moment;
 use castle_model::{Event, Failure, Plan, RunId, Spec};
 use castle_rehearsal::Host;
-use castle_rehearsal::fault::Rule;
+use castle_rehearsal::fault::{Rule, Sort};
 use castle_rehearsal::host::runtime;
 use castle_rehearsal::trace::Request;
 use castle_rehearsal::world::Datacenter;
@@ -122,10 +122,14 @@ pub struct Run {
     pub strikes: Vec<String>,
     /// The kinds of faults that struck.
     pub struck: BTreeSet<String>,
+    /// The rules that have changed the world, as they are written.
+    pub changed: BTreeSet<String>,
     /// Whether it was killed.
     pub killed: bool,
     /// When the process ended, in virtual milliseconds since the world's birth.
     pub over: u64,
+    /// When the audit at the end of a way down began; none if there was none.
+    pub audited: Option<u64>,
     /// How long it took in real time until its first call was heard, from the moment when it opened its journals; only if
     /// nobody else listened to its calls.
     pub first_call: Option<Duration>,
@@ -143,9 +147,15 @@ impl Run {
     /// The same, where some of what castle's audit names as left is nothing of ours.
     #[must_use]
     pub fn is_done_but(&self, of_others: impl Fn(&str) -> bool) -> bool {
-        let done = |(_, report): &(Plan, Report)| report.outcome == RunOutcome::Done;
         let left = self.left.iter().any(|left| !of_others(left));
-        !left && self.ended.as_ref().is_ok_and(|runs| runs.iter().all(done))
+        !left && self.says_done()
+    }
+
+    /// Whether its steps say that they are done, whatever an audit says afterwards.
+    #[must_use]
+    pub fn says_done(&self) -> bool {
+        let done = |(_, report): &(Plan, Report)| report.outcome == RunOutcome::Done;
+        self.ended.as_ref().is_ok_and(|runs| runs.iter().all(done))
     }
 
     /// How it ended, in words.
@@ -170,7 +180,8 @@ fn verdict_of((_, report): &(Plan, Report)) -> String {
     let told: Vec<String> = failures
         .map(|(step, failure)| {
             let findings = failure.findings.iter().map(|f| format!("; {}: {}", f.place, f.why));
-            format!("{step}: {failure}{}", findings.collect::<String>())
+            let seen = failure.evidence.iter().map(|seen| format!(" ({seen})"));
+            format!("{step}: {failure}{}{}", seen.collect::<String>(), findings.collect::<String>())
         })
         .collect();
     format!("{:?} {}", report.outcome, told.join("; "))
@@ -228,10 +239,12 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
         format!("{seconds}.{millis:03} s: {} ({})", strike.what, strike.rule)
     });
     let strikes = strikes.collect();
+    let changed = struck_by.iter().filter(|strike| strike.sort == Sort::Change);
+    let changed = changed.map(|strike| strike.rule.clone()).collect();
     let struck = kinds.into_iter().filter(|(text, _)| struck_by.iter().any(|s| s.rule == *text));
     let struck = struck.map(|(_, kind)| kind).collect();
     let stand = Stand { datacenter, disk };
-    let Telling { events, refused, left } = telling;
+    let Telling { events, refused, left, audited } = telling;
     let first_call = first.get().map(|heard: &Instant| heard.duration_since(began));
     Run {
         command,
@@ -243,8 +256,10 @@ async fn process(stand: Stand, setting: &Setting, command: Command, around: Arou
         trace,
         strikes,
         struck,
+        changed,
         killed,
         over,
+        audited,
         first_call,
         stand,
     }
@@ -256,6 +271,7 @@ struct Telling {
     events: Vec<Event>,
     refused: Option<Failure>,
     left: Vec<String>,
+    audited: Option<u64>,
 }
 
 async fn castle(
@@ -281,7 +297,7 @@ async fn castle(
     };
     match command {
         Command::Up => process.half(Direction::Up).await.map(drop)?,
-        Command::Down => process.half(Direction::Down).await.map(drop)?,
+        Command::Down => process.down().await?,
         Command::Wipe => process.wipe().await?,
         Command::Rebirth => process.rebirth().await?,
     }
@@ -328,7 +344,7 @@ impl Process<'_> {
             Ok(report) => report,
             Err(error) => {
                 let text = chain(&error);
-                if let WholeError::Blind(_, failure) = error {
+                if let WholeError::Blind(_, failure) | WholeError::Held(_, failure) = error {
                     self.told.refused = Some(*failure);
                 }
                 return Err(text);
@@ -337,6 +353,16 @@ impl Process<'_> {
         self.runs.push(report);
         self.journals.compact_if_grown(self.now()).map_err(|e| chain(&e))?;
         Ok(run)
+    }
+
+    /// As `castle down` does: it razes, and then looks at everything again. What it can not look at is left, too.
+    async fn down(&mut self) -> Result<(), String> {
+        self.half(Direction::Down).await?;
+        if let Err(unseen) = self.audit().await {
+            self.told.refused = None;
+            self.told.left.push(unseen);
+        }
+        Ok(())
     }
 
     /// As `castle wipe` does once somebody has agreed: it looks, removes, and looks again.
@@ -380,6 +406,7 @@ impl Process<'_> {
 
     /// What castle itself says is left.
     async fn audit(&mut self) -> Result<(), String> {
+        self.told.audited = Some(self.host.now());
         let world = self.host.world();
         let found = audit(&self.spec, &world, &self.access, Some(true)).await;
         let found = found.map_err(|failure| self.refuse(failure))?;

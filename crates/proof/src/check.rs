@@ -2,6 +2,7 @@
 
 mod acts;
 mod birth;
+mod deep;
 mod live;
 mod owner;
 mod same;
@@ -9,12 +10,13 @@ mod secret;
 
 use std::fmt;
 
-pub(crate) use acts::{Counts, count};
+pub(crate) use acts::{Counts, asked_again, count};
 pub use acts::{again, doubles};
 pub use birth::{Begun, bootstrapped, bootstraps, incarnations};
 pub use live::explained;
 pub use owner::foreign;
-pub use same::{after_down, inventory, ours, same};
+pub(crate) use same::differences;
+pub use same::{after_down, apart, inventory, ours, same, strangers};
 pub use secret::outside;
 
 /// A law that does not hold.

@@ -5,12 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use castle_journal::MemoryDisk;
 use serde_json::Value;
 
 use crate::castle::{Around, Command, Run, Stand, run};
 use crate::check::{self, Counts, Violation};
 use crate::point::{Fork, Moment, Point, Recorder, Taker};
 use crate::setting::Setting;
+use crate::trial::truth;
 
 /// What is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,21 +25,33 @@ pub enum Act {
     Wipe,
     /// A castle that stands is razed and raised, as one process.
     Rebirth,
+    /// A castle is raised from nothing, and after the crash the state folder is thrown away.
+    Forgotten,
 }
 
 impl Act {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Up, Self::Down, Self::Wipe, Self::Rebirth];
+    pub const ALL: [Self; 5] = [Self::Up, Self::Down, Self::Wipe, Self::Rebirth, Self::Forgotten];
+
+    /// Whether a crash at this point leaves something of its own: where the disk is thrown away, only the world counts.
+    #[must_use]
+    pub fn is_told_by(self, point: &Point) -> bool {
+        let of_calls = [Moment::BeforeSend, Moment::AfterSend, Moment::AfterReply];
+        point.fresh && (self != Self::Forgotten || of_calls.contains(&point.moment))
+    }
 
     /// The word that is typed.
     #[must_use]
     pub fn word(self) -> &'static str {
-        self.command().word()
+        match self {
+            Self::Forgotten => "forgotten",
+            act => act.command().word(),
+        }
     }
 
     fn command(self) -> Command {
         match self {
-            Self::Up => Command::Up,
+            Self::Up | Self::Forgotten => Command::Up,
             Self::Down => Command::Down,
             Self::Wipe => Command::Wipe,
             Self::Rebirth => Command::Rebirth,
@@ -88,7 +102,7 @@ pub struct Matrix {
 /// If it does not succeed: then there is nothing to compare with.
 pub fn reference(setting: &Setting, act: Act) -> Result<Reference, String> {
     let mut start = setting.empty();
-    if act != Act::Up {
+    if !matches!(act, Act::Up | Act::Forgotten) {
         let raised =
             run(start, setting, Command::Up, Around { settles: true, ..Around::default() });
         if !raised.is_done() {
@@ -194,7 +208,10 @@ fn judge(setting: &Setting, reference: &Reference, fork: Fork) -> Judged {
 }
 
 fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation> {
-    let Fork { point, stand } = fork;
+    let Fork { point, mut stand } = fork;
+    if reference.act == Act::Forgotten {
+        stand.disk = MemoryDisk::new();
+    }
     let known = match stand.records() {
         Ok(known) => known,
         Err(error) => return vec![Violation::new("the journal can be read", error)],
@@ -213,6 +230,9 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
     found.extend(check::same(&reference.wanted, &check::inventory(&again.stand.datacenter)));
     found.extend(check::foreign(setting, &reference.foreign, &again.stand.datacenter));
     found.extend(check::again(&known, alive, &again));
+    found.extend(check::asked_again(&known, alive, &again, &setting.machines()));
+    found.extend(check::outside(&again.stand.datacenter, &again));
+    found.extend(check::explained(&again));
     if reference.act == Act::Wipe && !again.stand.records().is_ok_and(|left| left.is_reset()) {
         found
             .push(Violation::new("a wipe resets the state", "the journals still know of a castle"));
@@ -222,7 +242,10 @@ fn judged(setting: &Setting, reference: &Reference, fork: Fork) -> Vec<Violation
     }
     let mut counts = Counts::new();
     let answered = point.requests.min(reference.ran.requests.len());
-    check::count(&reference.ran.requests[..answered], &mut counts);
+    let answered = &reference.ran.requests[..answered];
+    found.extend(truth::one_bootstrap(setting, answered));
+    found.extend(truth::one_bootstrap(setting, &again.requests));
+    check::count(answered, &mut counts);
     check::count(&again.requests, &mut counts);
     found.extend(check::doubles(&reference.counts, &counts));
     found

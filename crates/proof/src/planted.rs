@@ -21,6 +21,9 @@ pub struct Planted {
     pub trial: &'static Trial,
     /// By which law.
     pub law: &'static str,
+    /// The seed whose life is known to find it, and by which law, although nobody drew it for that; none if none is known
+    /// among those that the suite lives.
+    pub seed: Option<(u64, &'static str)>,
 }
 
 static RISE: Trial =
@@ -133,8 +136,44 @@ static FETCHING: Trial = Trial {
 /// All planted bugs, each with its trial.
 #[must_use]
 pub fn all() -> Vec<Planted> {
-    KNOWN.iter().map(|(bug, about, trial, law)| Planted { bug: *bug, about, trial, law }).collect()
+    let seed = |bug: Bug| {
+        let found = LIVES.iter().find(|(known, ..)| *known == bug);
+        found.map(|(_, seed, law)| (*seed, *law))
+    };
+    let of = |(bug, about, trial, law): &(Bug, &'static str, &'static Trial, &'static str)| {
+        Planted { bug: *bug, about, trial, law, seed: seed(*bug) }
+    };
+    KNOWN.iter().map(of).collect()
 }
+
+/// Each bug, a seed that is known to find it, and the law that breaks there.
+static LIVES: &[(Bug, u64, &str)] = &[
+    (Bug::TaskFailureIsSuccess, 11, "a failed task is told"),
+    (Bug::UnknownActedOn, 15, "failures are explained"),
+    (Bug::ActBeforeIntent, 1, "no run breaks off"),
+    (Bug::SyncSkipped, 1, "an intent is durable before the act"),
+    (Bug::GateSkipped, 1, "what is proven is true"),
+    (Bug::RetryOfAnything, 6, "only what passes is tried again"),
+    (Bug::WaitIgnored, 26, "a pause is kept"),
+    (Bug::DeadlineIgnored, 7, "every wait ends"),
+    (Bug::RightActedOn, 18, "it converges"),
+    (Bug::LeftoverUnseen, 2, "it converges"),
+    (Bug::NeedsIgnored, 1, "failures are explained"),
+    (Bug::LaneIgnored, 12, "a lane takes what fits"),
+    (Bug::TaskForgotten, 9, "a running task is known"),
+    (Bug::OrderNotTurned, 2, "secrets are kept before they are used"),
+    (Bug::TaskUnnamed, 2, "a task is written down"),
+    (Bug::OwnershipUnchecked, 9, "ownership"),
+    (Bug::NumberIsProof, 9, "ownership"),
+    (Bug::UuidUnchecked, 7, "ownership"),
+    (Bug::NeighbourStopped, 6, "ownership"),
+    (Bug::UnreachableIsGone, 89, "secrets are kept before they are used"),
+    (Bug::SecondDownload, 26, "what is proven is true"),
+    (Bug::BootstrapMoved, 1, "only the first is bootstrapped"),
+    (Bug::KeptTooLate, 1, "secrets are kept before they are used"),
+    (Bug::SecretTold, 1, "no secret outside"),
+    (Bug::PodsMadeIsReady, 1, "what is proven is true"),
+];
 
 /// Bug, what castle does then, the trial that is known to find it, and by which law.
 static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
@@ -265,6 +304,14 @@ static KNOWN: &[(Bug, &str, &Trial, &str)] = &[
 pub fn play(planted: &Planted) -> Vec<Violation> {
     let _bug = plant(planted.bug);
     planted.trial.play()
+}
+
+/// Lives the seed of a planted bug, watched, and says what broke; none if it has no seed.
+#[must_use]
+pub fn relive(planted: &Planted, almanac: &Almanac) -> Option<Vec<Violation>> {
+    let _bug = plant(planted.bug);
+    let (seed, _) = planted.seed?;
+    Some(live_watched(seed, almanac).violations)
 }
 
 /// The first of so many seeds that breaks a law while a bug is planted, and the law.

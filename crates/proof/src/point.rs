@@ -12,6 +12,9 @@ use tokio::sync::Notify;
 use crate::castle::Stand;
 use crate::disk::{Hearing, Write};
 
+/// What stands behind a call that changes nothing, since it is only to be tried.
+pub(crate) const DRY: &str = " (dry run)";
+
 /// When, at a call or a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
@@ -177,7 +180,8 @@ impl Recorder {
             Stage::Answered => Moment::AfterReply,
         };
         let machine = told.machine.map(|vmid| format!(" {vmid}")).unwrap_or_default();
-        let what = format!("{}{machine} {} {}", told.server, told.method, told.path);
+        let dry = if told.dry { DRY } else { "" };
+        let what = format!("{}{machine} {} {}{dry}", told.server, told.method, told.path);
         let seen = Seen { at: told.now, requests: told.requests, changes: told.changes };
         self.with(|memory| {
             memory.moment((moment, what), &seen, || (told.datacenter.clone(), disk.copy()));

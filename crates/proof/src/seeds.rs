@@ -4,6 +4,7 @@
 //! what can be mended is mended, and the last command must converge, or say what it waits for. Everything is drawn from the
 //! seed, so the same seed is the same life to the last request.
 
+mod calm;
 mod storm;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,24 +12,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castle_journal::MemoryDisk;
-use castle_rehearsal::inventory::Inventory;
-use castle_rehearsal::proxmox::GuestSeen;
 use castle_rehearsal::turn::Dice;
 use castle_rehearsal::world::Input;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::castle::{Around, Command, Run, Stand, run};
 use crate::check::{self, Violation};
 use crate::point::Fork;
 use crate::setting::{Neighbour, Setting, Shape};
-use crate::trial::{Sight, Watch, always, told, truth};
+use crate::trial::{Watch, always, told, truth};
 
 /// The most commands of a storm.
 const COMMANDS_MAX: u64 = 3;
-/// How often the last command may be started before it must have converged: what a first one leaves half done, such as a
-/// task that hangs, a second one takes up.
-const CALM_RUNS: usize = 3;
 
 /// What came of one seed.
 #[derive(Debug, Clone)]
@@ -49,6 +45,48 @@ pub struct Life {
     pub runs: usize,
     /// Whether the last command converged; if not, it has said why.
     pub converged: bool,
+    /// How often the last command was started until it converged, or was given up.
+    pub starts: usize,
+    /// What its end was held against.
+    pub end: End,
+}
+
+/// What the end of a life was held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// The world of a castle that nothing has ever happened to.
+    SameWorld,
+    /// The world before the first castle.
+    NothingLeft,
+    /// One of the two, but for the numbers at which others have put their things.
+    Apart,
+    /// A rule has broken something for good, or others are in the way: it has to say what it lacks, and to what.
+    Explained,
+    /// A VM died while it was made, and the journal that could tell whose it is was deleted.
+    Ruined,
+    /// Something panicked before the end.
+    None,
+}
+
+impl End {
+    /// What it was held against, in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::SameWorld => "the same world",
+            Self::NothingLeft => "nothing left",
+            Self::Apart => "the same but for what others put there",
+            Self::Explained => "did not converge, and explained it",
+            Self::Ruined => "ruined where no journal can tell",
+            Self::None => "no end",
+        }
+    }
+
+    /// Whether a whole world was compared.
+    #[must_use]
+    pub fn is_compared(self) -> bool {
+        matches!(self, Self::SameWorld | Self::NothingLeft | Self::Apart)
+    }
 }
 
 /// The worlds of crash-free lives, by shape: what a calm end is held against.
@@ -87,6 +125,8 @@ fn lived(seed: u64, almanac: &Almanac, watched: bool) -> Life {
         crashes: 0,
         runs: 0,
         converged: false,
+        starts: 0,
+        end: End::None,
     })
 }
 
@@ -133,8 +173,13 @@ struct Living {
     empty: Value,
     /// Where etcd was begun.
     begun: check::Begun,
-    /// Whether something was broken that nobody can mend.
-    scarred: bool,
+    /// The rules that have broken something for good, as they are written: those that struck, and no others. Each with what
+    /// castle may call what it broke.
+    scars: BTreeMap<String, BTreeSet<String>>,
+    /// Numbers at which others have put their things, or changed ours into theirs.
+    apart: BTreeSet<u32>,
+    /// Numbers at which a VM was being made when the state folder was deleted.
+    orphans: BTreeSet<u32>,
     mending: Vec<Input>,
     /// What somebody else has put in the place of one of ours, as it came.
     squatter: Option<(u32, Value)>,
@@ -159,6 +204,8 @@ impl Living {
             crashes: 0,
             runs: 0,
             converged: false,
+            starts: 0,
+            end: End::None,
         };
         Self {
             life,
@@ -168,7 +215,9 @@ impl Living {
             empty: check::ours(&setting, &empty.datacenter),
             setting,
             begun: check::Begun::new(),
-            scarred: false,
+            scars: BTreeMap::new(),
+            apart: BTreeSet::new(),
+            orphans: BTreeSet::new(),
             mending: Vec::new(),
             squatter: None,
             watched: false,
@@ -189,6 +238,7 @@ impl Living {
             // Who was killed has a reason to begin anew.
             let lost = other.below(3) == 0 && self.life.crashes > crashes;
             if self.dice.below(7) == 0 || lost {
+                self.orphaned(&stand);
                 stand.disk = MemoryDisk::new();
                 self.life.story.push("the state folder is deleted".to_owned());
             }
@@ -208,8 +258,8 @@ impl Living {
     fn undisturbed(&mut self, stand: Stand, command: Command, settles: bool) -> Run {
         let began = stand.datacenter.now;
         let before = stand.datacenter.clone();
-        let (watch, recorder) = if self.watched && !self.scarred {
-            let (watch, recorder) = Watch::over(&self.setting, &stand, Sight::WHOLE);
+        let (watch, recorder) = if self.watched {
+            let (watch, recorder) = Watch::over(&self.setting, &stand, self.sight());
             (Some(watch), Some(recorder))
         } else {
             (None, None)
@@ -251,77 +301,16 @@ impl Living {
         found.extend(check::outside(&world.datacenter, ran));
         found.extend(check::explained(ran));
         found.extend(always(&self.setting, began, ran, answered));
+        // A proxy that repeats a call has made two of it.
+        if !self.life.kinds.iter().any(|kind| kind.ends_with("hears twice")) {
+            found.extend(told::at_once(&world.datacenter));
+        }
         self.hash.update(&ran.trace);
         for event in &ran.events {
-            self.hash.update(format!("{} {:?}\n", event.at.0, std::mem::discriminant(&event.kind)));
+            // All of it: words, evidence and order, and what they say is never a secret.
+            self.hash.update(serde_json::to_vec(event).unwrap_or_default());
         }
     }
-
-    /// Whether what an audit names is a neighbour's in our range: it is told of, and stays.
-    fn is_of_others(&self, left: &str) -> bool {
-        let bears = |vmid: &String| {
-            [format!("VM {vmid} "), format!("vm-{vmid}-")].iter().any(|name| left.contains(name))
-        };
-        self.setting.foreign_vmids().iter().any(bears)
-    }
-
-    /// Whether a VM at one of our numbers died while it was made: without a mark only the journal can tell whose it is, and
-    /// without a journal nobody can. Castle names it, and leaves it.
-    fn is_ruined(&self, stand: &Stand) -> bool {
-        let ours: Vec<u32> =
-            self.setting.spec.nodes.iter().filter_map(|node| Some(node.vm()?.vmid.0)).collect();
-        let proxmox = Inventory::of(&stand.datacenter).proxmox;
-        let ruin = |guest: &GuestSeen| {
-            guest.lock.as_deref() == Some("create") && ours.contains(&guest.vmid)
-        };
-        proxmox.running_tasks.is_empty() && proxmox.guests.iter().any(ruin)
-    }
-
-    /// No more faults: it converges, or says why not.
-    fn calm(&mut self, mut stand: Stand, command: Command, almanac: &Almanac) {
-        for mending in std::mem::take(&mut self.mending) {
-            let now = stand.datacenter.now;
-            drop(stand.datacenter.input(now, &mending));
-        }
-        self.life.story.push("calm".to_owned());
-        for _ in 0..CALM_RUNS {
-            let mut ran = self.undisturbed(stand, command, true);
-            // What was half razed can not be raised: then a person does what he is told to.
-            if command == Command::Up && asks_to_raze(&ran) {
-                let razed = self.undisturbed(ran.stand, Command::Down, true);
-                ran = self.undisturbed(razed.stand, command, true);
-            }
-            self.life.converged = ran.is_done_but(|left| self.is_of_others(left));
-            stand = ran.stand;
-            if self.life.converged {
-                break;
-            }
-        }
-        self.hash.update(json!(check::ours(&self.setting, &stand.datacenter)).to_string());
-        if !self.life.converged && !self.scarred && !self.is_ruined(&stand) {
-            let told = self.life.story.last().cloned().unwrap_or_default();
-            self.life.violations.push(Violation::new("it converges", told));
-        }
-        if !self.life.converged || self.scarred {
-            return;
-        }
-        let found = check::ours(&self.setting, &stand.datacenter);
-        let wanted = match command {
-            Command::Down | Command::Wipe => Ok(Arc::new(check::after_down(&self.empty, &found))),
-            Command::Up | Command::Rebirth => almanac.standing(&self.setting, self.shape),
-        };
-        match wanted {
-            Ok(wanted) => self.life.violations.extend(check::same(&wanted, &found)),
-            Err(error) => self.life.violations.push(Violation::new("the same world", error)),
-        }
-    }
-}
-
-/// Whether a run ended with the advice to raze the castle first.
-fn asks_to_raze(ran: &Run) -> bool {
-    let failures = ran.ended.iter().flatten().flat_map(|(_, report)| report.failures.values());
-    let mut hints = failures.filter_map(|failure| failure.hint.as_deref());
-    hints.any(|hint| hint.contains("`castle down`, then `castle up`"))
 }
 
 /// A way down is an emergency at times.

@@ -92,6 +92,13 @@ impl Setting {
         Stand { datacenter, disk: MemoryDisk::new() }
     }
 
+    /// The names of our machines, by the numbers of their VMs.
+    #[must_use]
+    pub fn machines(&self) -> BTreeMap<u32, String> {
+        let nodes = self.spec.nodes.iter();
+        nodes.filter_map(|node| Some((node.vm()?.vmid.0, node.name.to_string()))).collect()
+    }
+
     /// The numbers of guests and disks that are not ours.
     #[must_use]
     pub fn foreign_vmids(&self) -> BTreeSet<String> {

@@ -3,6 +3,7 @@
 //! The matrix asks of each moment whether castle comes back; a seed asks of a whole life. A trial is between them: a seed
 //! that somebody wrote down, because a planted bug ([`crate::planted`]) is known to show there.
 
+pub(crate) mod announce;
 pub(crate) mod told;
 pub(crate) mod truth;
 mod witness;
@@ -178,9 +179,12 @@ impl Runs {
         if self.succeeds && !ran.is_done() {
             found.push(Violation::new("it converges", ran.verdict()));
         }
-        if let Ok(known) = before.records() {
-            let alive = !check::incarnations(&before.datacenter).is_empty();
-            found.extend(check::again(&known, alive, ran));
+        match before.records() {
+            Ok(known) => {
+                let alive = !check::incarnations(&before.datacenter).is_empty();
+                found.extend(check::again(&known, alive, ran));
+            }
+            Err(error) => found.push(Violation::new("the journal can be read", error)),
         }
         found.extend(always(setting, before.datacenter.now, ran, &ran.requests));
         found.extend(told::tasks(&before.datacenter, &ran.stand.datacenter, &ran.events));
@@ -189,7 +193,7 @@ impl Runs {
         for vmid in self.spares {
             found.extend(truth::spared(*vmid, &truth::guest(before, *vmid), &ran.stand));
         }
-        if self.command == Command::Down && ran.is_done() {
+        if self.command == Command::Down && ran.says_done() {
             found.extend(truth::nothing_left(setting, self.spares, &ran.stand.datacenter));
         }
         found
@@ -268,6 +272,9 @@ pub(crate) fn always(
     // The steps of a second run would seem to come before what they need.
     if let Ok([(plan, _)]) = ran.ended.as_deref() {
         found.extend(told::order(plan, &ran.events));
+    }
+    for (plan, _) in ran.ended.iter().flatten() {
+        found.extend(told::in_its_time(plan, &setting.spec.deadlines, &ran.events));
     }
     found.extend(truth::in_time(began, ran));
     found.extend(truth::one_bootstrap(setting, asked));

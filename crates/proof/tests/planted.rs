@@ -5,7 +5,11 @@
 use std::collections::BTreeSet;
 
 use castle_model::Bug;
-use castle_proof::planted::{all, play};
+use castle_proof::Almanac;
+use castle_proof::planted::{all, play, relive};
+
+/// The seeds that `proof.rs` lives without a bug: from 1 to this.
+const LIVED: u64 = 200;
 
 #[test]
 fn every_bug_has_its_trial() {
@@ -21,6 +25,27 @@ fn every_planted_bug_is_found() {
         let laws: BTreeSet<&str> = found.iter().map(|violation| violation.law).collect();
         assert!(laws.contains(planted.law), "{:?} is missed: {found:?}", planted.bug);
     }
+}
+
+#[test]
+fn every_planted_bug_is_found_by_its_seed() {
+    let almanac = Almanac::default();
+    almanac.prepare().expect("castles rise when no bug is planted");
+    let (mut missed, mut unknown) = (Vec::new(), Vec::new());
+    for planted in all() {
+        let (Some(found), Some((seed, law))) = (relive(&planted, &almanac), planted.seed) else {
+            unknown.push(planted.bug);
+            continue;
+        };
+        let laws: BTreeSet<&str> = found.iter().map(|violation| violation.law).collect();
+        if !laws.contains(law) {
+            missed.push(format!("{:?} by {seed}, where {laws:?} broke", planted.bug));
+        }
+        // Without the bug it is one of those that `proof.rs` lives, where it breaks nothing.
+        assert!((1..=LIVED).contains(&seed), "{:?}: nobody lives {seed}", planted.bug);
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert_eq!(unknown, [], "no seed is known for these");
 }
 
 #[test]

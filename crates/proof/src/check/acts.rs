@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use castle_journal::{Records, StepState};
 use castle_model::plan::Direction;
-use castle_model::{Change, EventKind};
+use castle_model::{Change, EventKind, StepId};
 use castle_rehearsal::trace::Request;
 
 use super::Violation;
 use crate::castle::{Command, Run};
+use crate::trial::announce::Announcers;
 
-/// How often each changing call succeeded, by what was asked.
+/// How often each changing call succeeded, by what was asked, and of a machine by which.
 pub(crate) type Counts = BTreeMap<String, usize>;
 
 /// The step that begins a life.
-const LIFE: &str = "secrets/escrow";
+const LIFE: (&str, &str) = ("secrets", "escrow");
 
 /// Steps whose outcome was in the journal, and that acted again all the same. `alive` says whether a guest bore the mark of
 /// this life: one that no machine was made in is begun anew (DESIGN 9.7), and its secrets are written over. Of a process that
@@ -31,10 +32,11 @@ pub fn again(known: &Records, alive: bool, ran: &Run) -> Vec<Violation> {
         (Command::Rebirth, None) => return Vec::new(),
     };
     let events = ran.events.iter().filter(|event| Some(&event.run) == first.as_ref());
+    let life = StepId::new(LIFE.0, LIFE.1);
     let mut found = Vec::new();
     for event in events {
         let EventKind::StepDone { step, change, .. } = &event.kind else { continue };
-        if direction == Direction::Up && !alive && step.as_str() == LIFE {
+        if direction == Direction::Up && !alive && *step == life {
             continue;
         }
         let state = known.step(step);
@@ -55,11 +57,49 @@ pub fn again(known: &Records, alive: bool, ran: &Run) -> Vec<Violation> {
     found
 }
 
+/// Calls that changed something, by the datacenter's count, where every step that makes such calls was through before the
+/// run began. Judged as [`again`] is, but by what was asked and not by what castle tells.
+pub(crate) fn asked_again(
+    known: &Records,
+    alive: bool,
+    ran: &Run,
+    nodes: &BTreeMap<u32, String>,
+) -> Vec<Violation> {
+    let up = match ran.command {
+        Command::Up => true,
+        Command::Down | Command::Wipe => false,
+        Command::Rebirth => return Vec::new(),
+    };
+    let life = StepId::new(LIFE.0, LIFE.1);
+    let plans = ran.ended.iter().flatten();
+    let all = plans.flat_map(|(plan, _)| plan.steps.iter().map(|planned| &planned.decl.id));
+    let mut found = Vec::new();
+    for request in ran.requests.iter().filter(|request| request.counted && request.status < 300) {
+        let server = request.server.replace('/', " ");
+        let call = format!("{server} {} {}", request.method, request.path);
+        let announcers = Announcers::of(&call, nodes);
+        let through = |state: &StepState| match state {
+            StepState::Done { .. } => up,
+            StepState::Undone { .. } => !up,
+            _ => false,
+        };
+        // What no machine was made of is begun anew.
+        let anew =
+            matches!(&announcers, Announcers::Steps(steps) if !alive && steps.contains(&life));
+        let open = announcers.any(all.clone(), known, |state| !through(state));
+        let any = announcers.any(all.clone(), known, through);
+        if any && !open && !anew {
+            let what = format!("{call}, and every step that does so was through");
+            found.push(Violation::new("no step acts again", what));
+        }
+    }
+    found
+}
+
 /// Counts changing calls that succeeded.
 pub(crate) fn count(requests: &[Request], counts: &mut Counts) {
     for request in requests.iter().filter(|request| request.counted && request.status < 300) {
-        let server = request.server.split('/').next().unwrap_or_default();
-        let asked = format!("{server} {} {}", request.method, request.path);
+        let asked = format!("{} {} {}", request.server, request.method, request.path);
         *counts.entry(asked).or_default() += 1;
     }
 }

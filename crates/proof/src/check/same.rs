@@ -1,10 +1,12 @@
 //! The same world: what the datacenter counts after a crash is what it counts without one.
 
+use std::collections::BTreeSet;
+
 use castle_rehearsal::inventory::Inventory;
 use castle_rehearsal::world::Datacenter;
 use serde_json::{Value, json};
 
-use super::Violation;
+use super::{Violation, deep};
 use crate::setting::Setting;
 
 /// The most differences that are told.
@@ -15,6 +17,9 @@ const TOLD: usize = 12;
 #[must_use]
 pub fn inventory(datacenter: &Datacenter) -> Value {
     let mut value = serde_json::to_value(Inventory::of(datacenter)).unwrap_or_default();
+    value["configs"] = deep::guests(datacenter);
+    value["objects"] = deep::objects(datacenter);
+    value["machine_configs"] = deep::machines(datacenter);
     value["at"] = json!(0);
     if let Some(holder) = value["vip"].get_mut(1) {
         *holder = json!("");
@@ -39,26 +44,45 @@ pub fn inventory(datacenter: &Datacenter) -> Value {
 #[must_use]
 pub fn ours(setting: &Setting, datacenter: &Datacenter) -> Value {
     let mut value = inventory(datacenter);
-    let vmids = setting.foreign_vmids();
-    let is_foreign = |number: &str| vmids.contains(number);
-    let proxmox = &mut value["proxmox"];
-    retain(&mut proxmox["guests"], |guest| !is_foreign(&guest["vmid"].to_string()));
-    retain(&mut proxmox["volumes"], |volume| {
-        let name = volume.as_str().unwrap_or_default();
-        let number = name.split("vm-").nth(1).and_then(|rest| rest.split('-').next());
-        !number.is_some_and(is_foreign)
-    });
-    for part in ["machines", "addresses"] {
-        if let Some(members) = value[part].as_object_mut() {
-            members.retain(|number, _| !is_foreign(number));
-        }
-    }
+    cut(&mut value, &setting.foreign_vmids());
     let folders = setting.foreign_folders();
     retain(&mut value["secrets"], |secret| {
         let place = secret.as_str().unwrap_or_default();
         !folders.iter().any(|folder| place.contains(&format!("{folder}/")))
     });
     value
+}
+
+/// The same without whatever has one of these numbers: what stands there is for another law.
+#[must_use]
+pub fn apart(value: &Value, numbers: &BTreeSet<u32>) -> Value {
+    let mut value = value.clone();
+    cut(&mut value, &numbers.iter().map(ToString::to_string).collect());
+    value
+}
+
+/// The numbers of the machines that are somebody else's, and answer at addresses of ours.
+#[must_use]
+pub fn strangers(value: &Value) -> BTreeSet<u32> {
+    let machines = value["machines"].as_object().into_iter().flatten();
+    let strange = machines.filter(|(_, seen)| seen.to_string().contains("(somebody else's)"));
+    strange.filter_map(|(number, _)| number.parse().ok()).collect()
+}
+
+fn cut(value: &mut Value, numbers: &BTreeSet<String>) {
+    let is_cut = |number: &str| numbers.contains(number);
+    let proxmox = &mut value["proxmox"];
+    retain(&mut proxmox["guests"], |guest| !is_cut(&guest["vmid"].to_string()));
+    retain(&mut proxmox["volumes"], |volume| {
+        let name = volume.as_str().unwrap_or_default();
+        let number = name.split("vm-").nth(1).and_then(|rest| rest.split('-').next());
+        !number.is_some_and(is_cut)
+    });
+    for part in ["machines", "addresses", "configs", "machine_configs"] {
+        if let Some(members) = value[part].as_object_mut() {
+            members.retain(|number, _| !is_cut(number));
+        }
+    }
 }
 
 /// What is to be there after a castle was razed: what was there before, and what a castle leaves on purpose. A schematic
@@ -84,7 +108,7 @@ pub fn same(wanted: &Value, found: &Value) -> Vec<Violation> {
 }
 
 /// Where two values differ, each place in one line.
-pub(super) fn differences(wanted: &Value, found: &Value) -> Vec<String> {
+pub(crate) fn differences(wanted: &Value, found: &Value) -> Vec<String> {
     let mut all = Vec::new();
     walk("", wanted, found, &mut all);
     all.truncate(TOLD);
@@ -121,6 +145,12 @@ fn walk(place: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_at_an_address_of_ours_is_told_from_ours() {
+        let machines = json!({"421": "cp-01 (off)", "2000235987": "stranger (somebody else's)"});
+        assert_eq!(strangers(&json!({ "machines": machines })), BTreeSet::from([2_000_235_987]));
+    }
 
     #[test]
     fn whatever_differs_is_told_with_its_place() {

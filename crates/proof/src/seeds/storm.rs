@@ -1,13 +1,17 @@
 //! The storm of a life: commands among faults and crashes, and somebody who puts his own things where ours stood.
 
+use std::collections::BTreeSet;
+
 use castle_model::spec::NodeSpec;
 use castle_rehearsal::fault::{Names, Rule, Who, draw};
 use castle_rehearsal::inventory::Inventory;
+use castle_rehearsal::trouble::{ProxmoxTrouble as P, Trouble};
 use castle_rehearsal::turn::Dice;
 use castle_rehearsal::world::Input;
 
 use super::Living;
 use crate::castle::{Around, Command, Run, Stand, run};
+use crate::check::{self, Violation};
 use crate::point::Fork;
 use crate::trial::{Place, Sight, Watch, happen, read, told, truth};
 
@@ -17,8 +21,20 @@ const POINTS: u64 = 1800;
 const MEDDLERS: u64 = 6;
 /// One storm of so many has a rule that is aimed.
 const AIMED: u64 = 4;
-/// Words of a story that puts things of others under our numbers: then what is left there is not ours to remove.
-const OF_OTHERS: [&str; 4] = ["overtaken", "foreign", "lost disk", "edited"];
+/// Changes that nobody takes back, and that castle promises to mend by itself or that pass: they excuse nothing.
+const MENDED: [&str; 9] = [
+    "task fails",
+    "task warns",
+    "stopped",
+    "destroyed",
+    "reboots",
+    "revived",
+    "vip moves",
+    "bootstrap lost",
+    "images lost",
+];
+/// What no castle has made or can take away: what is wrong, and what a factory remembers.
+const NOT_MADE: [&str; 4] = ["wrong", "rules", "schematics", "git"];
 
 impl Living {
     /// One command with faults and perhaps a crash.
@@ -43,8 +59,9 @@ impl Living {
         };
         let before = stand.copy();
         let tasks = Tasks::of(&rules);
-        let around = Around { recorder: Some(recorder), rules, settles: false };
+        let around = Around { recorder: Some(recorder), rules: rules.clone(), settles: false };
         let ran = run(stand, &self.setting, command, around);
+        self.scar(&rules, &ran);
         let fork = watch.taken();
         self.heard(&ran, before.datacenter.now, fork.as_ref());
         self.life.violations.extend(watch.found());
@@ -68,11 +85,12 @@ impl Living {
         let vms: Vec<u32> =
             self.setting.spec.nodes.iter().filter_map(|node| Some(node.vm()?.vmid.0)).collect();
         let vmid = vms[usize::try_from(dice.below(vms.len() as u64)).unwrap_or(0)];
-        let rule = match dice.below(4) {
+        let rule = match dice.below(5) {
             0 => format!("proxmox: task fails {task}"),
             1 => format!("proxmox: task lies {task}"),
             2 => format!("proxmox: answers 500 on GET /qemu/{vmid}/config"),
-            _ => format!("infisical: limits 0:20 the {}th", 4 + dice.below(6)),
+            3 => format!("infisical: limits 0:20 the {}th", 4 + dice.below(6)),
+            _ => format!("kubernetes: limits 0:20 on PATCH * the {}th", 4 + dice.below(16)),
         };
         read(&[&rule], names)
     }
@@ -84,10 +102,17 @@ impl Living {
             let after = &ran.stand.datacenter;
             found.extend(told::failed_tasks(&before.datacenter, after, &ran.events));
         }
-        let others = |line: &String| OF_OTHERS.iter().any(|word| line.contains(word));
-        let alone = !self.life.story.iter().any(others);
-        if ran.command == Command::Down && ran.is_done() && alone {
-            found.extend(truth::nothing_left(&self.setting, &[], &ran.stand.datacenter));
+        if matches!(ran.command, Command::Down | Command::Wipe) && ran.is_done() {
+            let there = check::ours(&self.setting, &ran.stand.datacenter);
+            // Who has taken an address of ours is still there, too.
+            let others = &self.apart | &check::strangers(&there);
+            let mut wanted = check::apart(&self.empty, &others);
+            let there = check::apart(&there, &others);
+            for part in NOT_MADE {
+                wanted[part] = there[part].clone();
+            }
+            let differ = check::differences(&wanted, &there).into_iter();
+            found.extend(differ.map(|what| Violation::new("nothing left", what)));
         }
     }
 
@@ -95,14 +120,68 @@ impl Living {
     fn note_rules(&mut self, rules: &[Rule]) {
         for rule in rules {
             self.life.story.push(format!("armed: {rule}"));
-            match (rule.troubles(), rule.mending()) {
-                (Some(_), Some(mending)) => {
-                    self.mending.extend(mending.iter().cloned().map(Input::Trouble));
-                }
-                (Some(_), None) => self.scarred = true,
-                (None, _) => {}
+            if let Some(mending) = rule.mending() {
+                self.mending.extend(mending.iter().cloned().map(Input::Trouble));
             }
         }
+    }
+
+    /// Remembers which rules have changed the world for good: those that struck, and no others.
+    fn scar(&mut self, rules: &[Rule], ran: &Run) {
+        let struck = |rule: &&Rule| ran.changed.contains(&rule.to_string());
+        for rule in rules.iter().filter(struck).filter(|rule| rule.mending().is_none()) {
+            let troubles = rule.troubles().into_iter().flatten();
+            for trouble in troubles.clone() {
+                self.befell(trouble, &ran.stand);
+            }
+            let numbers: Vec<u32> = troubles.filter_map(of_others).collect();
+            if numbers.is_empty() && !MENDED.contains(&rule.kind().name) {
+                self.scars.insert(rule.to_string(), self.callings(rule));
+            }
+            self.apart.extend(numbers);
+        }
+    }
+
+    /// What a rule has done to what somebody else put in the place of one of ours is not castle's doing.
+    pub(super) fn befell(&mut self, trouble: &Trouble, stand: &Stand) {
+        let Some((vmid, mut came)) = self.squatter.take() else { return };
+        match trouble {
+            Trouble::Proxmox(P::Destroyed { vmid: number }) if *number == vmid => {
+                self.apart.remove(&vmid);
+                return;
+            }
+            Trouble::Proxmox(P::Stopped { vmid: number }) if *number == vmid => {
+                let now = truth::guest(stand, vmid);
+                for power in truth::POWER {
+                    came[power] = now[power].clone();
+                }
+            }
+            _ => {}
+        }
+        self.squatter = Some((vmid, came));
+    }
+
+    /// What castle may call what a rule is about: its own words, and of a machine its name, number and address, too.
+    fn callings(&self, rule: &Rule) -> BTreeSet<String> {
+        let timeless = rule.timeless();
+        let (who, deed) = timeless.split_once(": ").unwrap_or((&timeless, ""));
+        let (server, object) = who.split_once(' ').unwrap_or((who, ""));
+        let said = deed.strip_prefix(rule.kind().name).unwrap_or_default();
+        let words = object.split_whitespace().chain(said.split_whitespace());
+        let mut names: BTreeSet<String> =
+            words.map(|word| word.trim_matches('"').to_owned()).collect();
+        for node in &self.setting.spec.nodes {
+            let number = node.vm().map(|vm| vm.vmid.0.to_string());
+            let all = [Some(node.name.to_string()), number, Some(node.address.to_string())];
+            let all: BTreeSet<String> = all.into_iter().flatten().collect();
+            if !all.is_disjoint(&names) {
+                names.extend(all);
+            }
+        }
+        if names.is_empty() {
+            names.insert(server.to_owned());
+        }
+        names
     }
 
     /// At times somebody puts a VM of his own where a worker of ours stood, or makes ours into something else.
@@ -139,7 +218,21 @@ impl Living {
         }
         self.life.story.extend(rules.iter().map(|rule| format!("meanwhile: {rule}")));
         self.squatter = Some((vmid, truth::guest(stand, vmid)));
-        self.scarred = true;
+        self.apart.insert(vmid);
+    }
+}
+
+/// The number at which a change puts something of others.
+fn of_others(trouble: &Trouble) -> Option<u32> {
+    match trouble {
+        Trouble::Proxmox(
+            P::ForeignVm { vmid, .. }
+            | P::ForeignContainer { vmid, .. }
+            | P::Overtaken { vmid }
+            | P::Edited { vmid, .. }
+            | P::LostDisk { vmid, .. },
+        ) => Some(*vmid),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use castle_model::deadline::Deadlines;
 use castle_model::{Event, EventKind, Plan, StepId};
 use castle_rehearsal::trace::Request;
 use castle_rehearsal::world::Datacenter;
@@ -12,6 +13,9 @@ use crate::check::Violation;
 
 /// Endings of tasks that mean that somebody else was faster: what was wanted is so.
 const OVERTAKEN: &[&str] = &["already running", "does not exist", "refusing to override"];
+/// How much later than its deadline a step may end, in milliseconds: the call that is under way then gets a second more, so
+/// that what it says is told.
+const LATE: u64 = 1_100;
 /// Shorter words of a secret are words of everybody.
 const SECRET_LENGTH: usize = 24;
 
@@ -45,6 +49,34 @@ pub(super) fn order(plan: &Plan, events: &[Event]) -> Vec<Violation> {
                 }
             }
             _ => {}
+        }
+    }
+    found
+}
+
+/// Each step ends by its own deadline, and what gives up then says what it saw last.
+pub(super) fn in_its_time(plan: &Plan, deadlines: &Deadlines, events: &[Event]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for event in events {
+        let (step, took, failure) = match &event.kind {
+            EventKind::StepDone { step, took_ms, .. } => (step, *took_ms, None),
+            EventKind::StepFailed { step, failure, took_ms } => (step, *took_ms, Some(failure)),
+            _ => continue,
+        };
+        let Some(planned) = plan.steps.iter().find(|planned| planned.decl.id == *step) else {
+            continue;
+        };
+        let given = deadlines.get(&planned.decl.deadline);
+        let given = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
+        if took > given + LATE {
+            let what = format!("{step} took {took} ms, where {given} are given");
+            found.push(Violation::new("every wait ends", what));
+        }
+        if let Some(failure) = failure.filter(|_| took >= given)
+            && failure.why.is_empty()
+        {
+            let what = format!("{step} gives up and does not say what it waited for");
+            found.push(Violation::new("failures are explained", what));
         }
     }
     found
@@ -139,6 +171,32 @@ pub(super) fn no_second(datacenter: &Datacenter) -> Vec<Violation> {
         };
         if !made.insert(((*kind).to_owned(), (*object).to_owned())) {
             found.push(Violation::new("no second object", format!("a second {kind} of {object}")));
+        }
+    }
+    found
+}
+
+/// Nothing is made while it is being made already, by the task book of a whole life: what went in between may be made again.
+pub(crate) fn at_once(datacenter: &Datacenter) -> Vec<Violation> {
+    let proxmox = serde_json::to_value(&datacenter.proxmox).unwrap_or_default();
+    let tasks = proxmox["tasks"].as_object().into_iter().flatten();
+    let mut spans: BTreeMap<(String, String), Vec<(u64, u64)>> = BTreeMap::new();
+    for (_, task) in tasks {
+        let parts: Vec<&str> = task["upid"].as_str().unwrap_or_default().split(':').collect();
+        let [_, _, _, _, _, kind @ ("download" | "qmcreate"), object, ..] = parts.as_slice() else {
+            continue;
+        };
+        let Some(began) = task["started"].as_u64() else { continue };
+        // One that still runs, or hangs, has no end yet.
+        let ended = task["ended"].as_u64().unwrap_or(u64::MAX);
+        spans.entry(((*kind).to_owned(), (*object).to_owned())).or_default().push((began, ended));
+    }
+    let mut found = Vec::new();
+    for ((kind, object), mut times) in spans {
+        times.sort_unstable();
+        if times.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+            let what = format!("two tasks {kind} of {object} at a time: {times:?}");
+            found.push(Violation::new("no second object", what));
         }
     }
     found

@@ -7,11 +7,14 @@ use castle_rehearsal::world::Datacenter;
 use serde_json::Value;
 
 use crate::castle::{Run, Stand};
-use crate::check::Violation;
+use crate::check::{Violation, differences};
 use crate::setting::{Setting, put_up_again};
 
 /// No run takes longer, whatever it meets, in virtual milliseconds: the deadlines of one path together.
 const LONGEST: u64 = 90 * 60 * 1000;
+
+/// Where the books have whether a guest runs, and who switched it.
+pub(crate) const POWER: [&str; 2] = ["running", "switched"];
 
 /// The number of a node's VM.
 pub(super) fn number(node: &NodeSpec) -> Option<u32> {
@@ -31,7 +34,7 @@ pub(super) fn in_time(began: u64, ran: &Run) -> Vec<Violation> {
 }
 
 /// Only the first control plane is ever bootstrapped.
-pub(super) fn one_bootstrap(setting: &Setting, requests: &[Request]) -> Vec<Violation> {
+pub(crate) fn one_bootstrap(setting: &Setting, requests: &[Request]) -> Vec<Violation> {
     let first = setting.spec.control_planes().next().and_then(number).unwrap_or_default();
     let other = requests.iter().find(|request| {
         request.path.ends_with("/Bootstrap") && request.server != format!("talos/{first}")
@@ -50,8 +53,23 @@ pub(crate) fn guest(stand: &Stand, vmid: u32) -> Value {
 
 /// A guest that must not be touched is as it was.
 pub(crate) fn spared(vmid: u32, was: &Value, after: &Stand) -> Option<Violation> {
-    let touched = guest(after, vmid) != *was;
-    touched.then(|| Violation::new("ownership", format!("guest {vmid} was touched")))
+    touched(vmid, was, &guest(after, vmid))
+}
+
+/// What somebody has changed of a guest, told with what it was. A node that comes back switches on what has `onboot`: that
+/// it runs since then is nobody's doing.
+pub(super) fn touched(vmid: u32, was: &Value, is: &Value) -> Option<Violation> {
+    let (mut was, mut is) = (was.clone(), is.clone());
+    let [_, at_boot] = [&mut was, &mut is]
+        .map(|guest| guest.as_object_mut().and_then(|guest| guest.remove("at_boot")).is_some());
+    if at_boot {
+        for power in POWER {
+            is[power] = was[power].clone();
+        }
+    }
+    let found = differences(&was, &is);
+    let told = || format!("guest {vmid} was touched: {}", found.join(", "));
+    (!found.is_empty()).then(|| Violation::new("ownership", told()))
 }
 
 /// A way down that says it is done has left nothing.
@@ -74,4 +92,23 @@ pub(crate) fn nothing_left(
         inventory.secrets.iter().filter(|key| key.ends_with("/TALOS_SECRETS_BUNDLE")).cloned(),
     );
     left.into_iter().map(|what| Violation::new("nothing left", what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_guest_that_its_node_switches_on_was_not_touched() {
+        let was = json!({"running": 7, "switched": [7, false], "config": {"onboot": "1"}});
+        let mut is = json!({"running": 9, "switched": [9, false], "config": {"onboot": "1"}});
+        assert!(touched(431, &was, &is).is_some());
+        is["at_boot"] = json!(true);
+        assert_eq!(touched(431, &was, &is), None);
+        is["config"]["memory"] = json!("1");
+        let found = touched(431, &was, &is).map(|found| found.to_string());
+        assert!(found.is_some_and(|found| found.contains("/config/memory")));
+    }
 }
