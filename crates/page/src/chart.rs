@@ -18,7 +18,6 @@ pub(crate) fn section(timeline: &Timeline) -> Node {
         .class("chart")
         .attr("style", format!("--tick:{}", scale.percent(scale.step)))
         .maybe(lane(timeline, scale))
-        .maybe(looked(timeline, scale))
         .children(layers);
     el("section")
         .class("timeline")
@@ -130,22 +129,6 @@ fn lane(timeline: &Timeline, scale: Scale) -> Option<Node> {
     )
 }
 
-/// The time before the first step, in which the world is looked at; none if it took none.
-fn looked(timeline: &Timeline, scale: Scale) -> Option<Node> {
-    let planned = timeline.planned_ms.filter(|planned| *planned > 0)?;
-    let bar = el("i")
-        .class("bar work")
-        .attr("style", scale.place(0, planned))
-        .attr("title", format!("look at the world and plan: {}", length(planned)));
-    Some(
-        el("div")
-            .class("row lane")
-            .child(el("div").class("name").text("look and plan"))
-            .child(el("div").class("track").attr("aria-hidden", "true").child(bar))
-            .child(el("div").class("time").text(&length(planned))),
-    )
-}
-
 fn group(layer: &LayerTrack, timeline: &Timeline, scale: Scale) -> Node {
     let took = match layer.span {
         Some(_) => length(layer.tally.took_ms()),
@@ -173,17 +156,17 @@ fn group(layer: &LayerTrack, timeline: &Timeline, scale: Scale) -> Node {
 fn row(step: &Track, timeline: &Timeline, scale: Scale) -> Node {
     let failed = step.status == StepStatus::Failed;
     let class = match (step.critical, failed, step.span.is_some()) {
-        (_, true, _) => "row step failed",
+        (true, true, _) => "row step hot failed",
+        (false, true, _) => "row step failed",
         (true, ..) => "row step hot",
         (_, _, false) => "row step idle",
         _ => "row step",
     };
-    let mark = if failed {
-        "✕ "
-    } else if step.critical {
-        "◆ "
-    } else {
-        ""
+    let mark = match (failed, step.critical) {
+        (true, true) => "✕ ◆ ",
+        (true, false) => "✕ ",
+        (false, true) => "◆ ",
+        (false, false) => "",
     };
     let name = el("span")
         .class("name")

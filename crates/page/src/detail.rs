@@ -1,14 +1,14 @@
 //! What a row says once it is opened: why the step ran, how it spent its time, what its gate said, what proves it.
 
 use castle_model::time::length;
+use castle_view::StepStatus;
 use castle_view::timeline::{Segment, SegmentKind, Timeline, Track};
-use castle_view::{StepStatus, count};
 
 use crate::html::{Node, el};
 use crate::scale::{against, clock};
 use crate::summary::{explained, link};
 
-/// More reasons than these are not listed: the first and the last tell the story, and the events have each of them.
+/// More reasons or tries than these are not listed: the first and the last tell the story, and the events have each of them.
 const REASONS: usize = 24;
 
 /// The word for what a step does with its time.
@@ -38,7 +38,7 @@ fn facts(step: &Track, timeline: &Timeline) -> Node {
     let told = |text: &str| el("dd").text(text);
     let mut facts = vec![fact("step", told(step.id.as_str()))];
     if let Some((verb, why)) = &step.doing {
-        facts.push(fact("plan", told(&format!("{verb}: {why}"))));
+        facts.push(fact("plan", el("dd").prose(&format!("{verb}: {why}"))));
     }
     if let Some(time) = spent(step) {
         facts.push(fact("time", told(&time)));
@@ -107,16 +107,27 @@ fn reasons(step: &Track) -> Option<Node> {
     if waits.is_empty() {
         return None;
     }
-    let shown = waits.len().min(REASONS);
+    let rows = capped(&waits, "reason", |wait| reason(wait));
+    Some(table("What it waited for", ["from", "for", "because"], rows))
+}
+
+/// A row for each, or for the first and the last of many.
+fn capped<T>(all: &[T], what: &str, row: impl Fn(&T) -> Node) -> Vec<Node> {
+    let shown = all.len().min(REASONS);
     let (first, last) = (shown.div_ceil(2), shown / 2);
-    let mut rows: Vec<Node> = waits[..first].iter().map(|wait| reason(wait)).collect();
-    let folded = waits.len() - shown;
+    let mut rows: Vec<Node> = all[..first].iter().map(&row).collect();
+    let folded = all.len() - shown;
     if folded > 0 {
-        let text = format!("{} more, one after the other", count(folded, "reason"));
+        let text = if folded == 1 { what.to_owned() } else { plural(what) };
+        let text = format!("{folded} more {text}, one after the other");
         rows.push(el("tr").child(el("td").attr("colspan", "3").class("quiet").text(&text)));
     }
-    rows.extend(waits[waits.len() - last..].iter().map(|wait| reason(wait)));
-    Some(table("What it waited for", ["from", "for", "because"], rows))
+    rows.extend(all[all.len() - last..].iter().map(&row));
+    rows
+}
+
+fn plural(what: &str) -> String {
+    if what == "try" { "tries".to_owned() } else { format!("{what}s") }
 }
 
 fn reason(wait: &Segment) -> Node {
@@ -127,11 +138,10 @@ fn tries(step: &Track) -> Option<Node> {
     if step.tries.is_empty() {
         return None;
     }
-    let rows = step
-        .tries
-        .iter()
-        .map(|tried| row(&clock(tried.at_ms), &length(tried.delay_ms), &tried.failure.to_string()));
-    Some(table("Tried again", ["at", "pause", "after"], rows.collect()))
+    let rows = capped(&step.tries, "try", |tried| {
+        row(&clock(tried.at_ms), &length(tried.delay_ms), &tried.failure.to_string())
+    });
+    Some(table("Tried again", ["at", "pause", "after"], rows))
 }
 
 fn row(one: &str, two: &str, three: &str) -> Node {

@@ -49,6 +49,24 @@ impl Node {
         self
     }
 
+    /// Adds sentences, whoever wrote them: what stands between backticks is shown as code.
+    pub(crate) fn prose(self, text: &str) -> Self {
+        let parts: Vec<&str> = text.split('`').collect();
+        // One that is left open is a backtick.
+        if parts.len().is_multiple_of(2) {
+            return self.text(text);
+        }
+        let mut node = self;
+        for (nth, part) in parts.into_iter().enumerate() {
+            node = match nth % 2 {
+                _ if part.is_empty() => node,
+                0 => node.text(part),
+                _ => node.child(el("code").text(part)),
+            };
+        }
+        node
+    }
+
     pub(crate) fn raw(mut self, text: &'static str) -> Self {
         self.content.push(Content::Raw(text));
         self

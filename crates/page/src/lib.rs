@@ -23,8 +23,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// What a page says besides the run itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
-    /// The command that goes on with the run, if it is not finished.
-    pub go_on: Option<String>,
+    /// The commands that go on with the run, one after the other, if it is not finished.
+    pub go_on: Vec<String>,
     /// The command that makes the page again.
     pub again: String,
     /// The version of castle that made it.

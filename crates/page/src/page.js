@@ -38,14 +38,20 @@
     button.addEventListener("click", acts[button.dataset.zoom]);
   }
 
-  // A link to a step opens its row.
-  const open = () => {
-    const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (row && row.matches(".step")) {
-      row.hidden = false;
-      row.open = true;
+  // A link to a step opens its row, also once more: the address is the same then. What the search hides is shown again.
+  const open = (hash) => {
+    const row = document.getElementById(decodeURIComponent(hash.slice(1)));
+    if (!row || !row.matches(".step")) return;
+    if (row.closest("[hidden]")) {
+      search.value = "";
+      search.dispatchEvent(new Event("input"));
     }
+    row.open = true;
   };
-  addEventListener("hashchange", open);
-  open();
+  addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) open(link.hash);
+  });
+  addEventListener("hashchange", () => open(location.hash));
+  open(location.hash);
 })();

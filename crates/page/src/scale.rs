@@ -71,7 +71,11 @@ pub(crate) fn against(time: u64, other: u64) -> String {
 
 /// A share of a whole, in percent.
 pub(crate) fn share(part: u64, whole: u64) -> String {
-    format!("{} %", part.saturating_mul(100).checked_div(whole).unwrap_or(0))
+    let rounded = part.saturating_mul(100).saturating_add(whole / 2);
+    let percent = rounded.checked_div(whole).unwrap_or(0);
+    // What reads the same is all of it, and nothing else is.
+    let all = length(part) == length(whole);
+    format!("{} %", if all { 100 } else { percent.min(99) })
 }
 
 #[cfg(test)]

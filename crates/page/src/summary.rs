@@ -4,6 +4,7 @@ use castle_model::Failure;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::time::length;
+use castle_view::alike::{parts, together};
 use castle_view::timeline::{SegmentKind, Timeline, Track};
 use castle_view::{StepStatus, count};
 
@@ -13,6 +14,9 @@ use crate::scale::{Scale, against, clock, share};
 
 /// Steps of the critical path that are named in its strip: shorter ones have no room for a word.
 const NAMED_FROM: u64 = 8;
+
+/// And those that have their number of the list, on a phone, where no name has room.
+const NUMBERED_FROM: u64 = 4;
 
 /// The word of how a run ended, and its class.
 fn ending(timeline: &Timeline) -> (&'static str, &'static str) {
@@ -74,7 +78,10 @@ fn figures(timeline: &Timeline) -> Vec<Node> {
         0 => "nothing changed".to_owned(),
         number => format!("{number} changed"),
     };
-    let mut figures = vec![figure("took", &length(timeline.took_ms), &changed)];
+    let looked = timeline.planned_ms.filter(|looked| *looked > 0);
+    let looked =
+        looked.map_or_else(String::new, |took| format!("; {} of looking before", length(took)));
+    let mut figures = vec![figure("took", &length(timeline.took_ms), &(changed + &looked))];
     if timeline.path.total_ms > 0 {
         let note = format!("{} of the run", share(timeline.path.total_ms, timeline.took_ms));
         figures.push(figure("critical path", &length(timeline.path.total_ms), &note));
@@ -110,26 +117,29 @@ fn figures(timeline: &Timeline) -> Vec<Node> {
 pub(crate) fn failures(timeline: &Timeline, words: &Words) -> Option<Node> {
     let failed: Vec<&Track> =
         timeline.steps().filter(|step| step.status == StepStatus::Failed).collect();
-    let go_on = words
-        .go_on
-        .as_ref()
-        .map(|command| el("p").class("go-on").text("To go on: ").child(el("code").text(command)));
+    let mut go_on = el("p").class("go-on").text("next: ");
+    for (nth, command) in words.go_on.iter().enumerate() {
+        go_on = if nth > 0 { go_on.text(", then ") } else { go_on };
+        go_on = go_on.child(el("code").text(command));
+    }
+    let go_on = Some(go_on).filter(|_| !words.go_on.is_empty());
     if failed.is_empty() {
         return go_on.map(|go_on| el("section").class("unfinished").child(go_on));
     }
-    let articles = failed.iter().filter_map(|step| {
-        let failure = step.failure.as_ref()?;
-        let at = step.span.map_or_else(String::new, |(_, end)| format!(", at {}", clock(end)));
-        Some(
-            el("article")
-                .child(
-                    el("h3")
-                        .child(link(step))
-                        .child(el("small").text(&format!(" {}{at}", failure.class))),
-                )
-                .child(explained(failure))
-                .maybe(blocked(timeline, step)),
-        )
+    let reasons = failed.iter().filter_map(|step| Some((&step.id, step.failure.as_ref()?)));
+    let articles = together(reasons).into_iter().filter_map(|group| {
+        let (_, failure) = group.first()?;
+        let is_of = |step: &&&Track| group.iter().any(|(id, _)| **id == step.id);
+        let steps: Vec<&Track> = failed.iter().filter(is_of).copied().collect();
+        let mut head = el("h3");
+        for (nth, step) in steps.iter().enumerate() {
+            let at = step.span.map_or_else(String::new, |(_, end)| format!(", at {}", clock(end)));
+            head = if nth > 0 { head.text(", ") } else { head };
+            head =
+                head.child(link(step)).child(el("small").text(&format!(" {}{at}", failure.class)));
+        }
+        let explained = labelled(parts(&group));
+        Some(el("article").child(head).child(explained).maybe(blocked(timeline, &steps)))
     });
     let head = if failed.len() == 1 {
         "What failed".to_owned()
@@ -146,9 +156,10 @@ pub(crate) fn failures(timeline: &Timeline, words: &Words) -> Option<Node> {
     )
 }
 
-fn blocked(timeline: &Timeline, by: &Track) -> Option<Node> {
-    let blocked: Vec<&Track> =
-        timeline.steps().filter(|step| step.blocked_by.as_ref() == Some(&by.id)).collect();
+fn blocked(timeline: &Timeline, by: &[&Track]) -> Option<Node> {
+    let is_behind =
+        |step: &&Track| by.iter().any(|failed| step.blocked_by.as_ref() == Some(&failed.id));
+    let blocked: Vec<&Track> = timeline.steps().filter(is_behind).collect();
     if blocked.is_empty() {
         return None;
     }
@@ -163,12 +174,16 @@ fn blocked(timeline: &Timeline, by: &Track) -> Option<Node> {
 
 /// What, why, every finding, last evidence and hint.
 pub(crate) fn explained(failure: &Failure) -> Node {
+    labelled(failure.parts())
+}
+
+fn labelled(parts: Vec<(&str, String)>) -> Node {
     let mut list = el("dl").class("explained");
     let mut add = |name: &str, text: &str| {
-        let row = el("div").child(el("dt").text(name)).child(el("dd").text(text));
+        let row = el("div").child(el("dt").text(name)).child(el("dd").prose(text));
         list = std::mem::replace(&mut list, el("dl")).child(row);
     };
-    for (label, text) in failure.parts() {
+    for (label, text) in parts {
         add(label, &text);
     }
     list
@@ -191,6 +206,10 @@ pub(crate) fn path(timeline: &Timeline) -> Option<Node> {
         let Some(step) = timeline.step(id) else { continue };
         let wide = took.saturating_mul(100) >= path.total_ms.saturating_mul(NAMED_FROM);
         let name = if wide { short(step) } else { String::new() };
+        let listed = *took * 200 >= path.total_ms;
+        let number = (list.len() + 1).to_string();
+        // A narrow part has no room for its number either.
+        let roomy = took.saturating_mul(100) >= path.total_ms.saturating_mul(NUMBERED_FROM);
         let class = if nth % 2 == 0 { "even" } else { "odd" };
         strip.push(
             el("a")
@@ -199,11 +218,12 @@ pub(crate) fn path(timeline: &Timeline) -> Option<Node> {
                 .attr("tabindex", "-1")
                 .attr("style", format!("width:{}", scale.percent(*took)))
                 .attr("title", format!("{id}: {}", length(*took)))
+                .maybe((listed && roomy).then(|| el("b").class("no").text(&number)))
                 .child(el("span").text(&name)),
         );
         at += took;
-        if *took * 200 >= path.total_ms {
-            list.push(path_row(step, *took, path.total_ms));
+        if listed {
+            list.push(path_row(step, &number, *took, path.total_ms));
         }
     }
     debug_assert_eq!(at, path.total_ms);
@@ -217,12 +237,15 @@ pub(crate) fn path(timeline: &Timeline) -> Option<Node> {
         );
         el("p").class("quiet").text(&text)
     });
-    let sentence = format!(
-        "{} in a row, each needing the one before it: {} of {}. Only if one of these is faster can the run be shorter.",
-        count(path.steps.len(), "step"),
-        length(path.total_ms),
-        length(timeline.took_ms)
-    );
+    let steps = match path.steps.len() {
+        1 => "One step".to_owned(),
+        steps => format!("{steps} steps in a row, each needing the one before it"),
+    };
+    let (total, took) = (length(path.total_ms), length(timeline.took_ms));
+    let mut sentence = format!("{steps}: {total} of {took}.");
+    if timeline.outcome == Some(RunOutcome::Done) {
+        sentence.push_str(" Only if one of these is faster can the run be shorter.");
+    }
     Some(
         el("section")
             .class("path")
@@ -235,7 +258,7 @@ pub(crate) fn path(timeline: &Timeline) -> Option<Node> {
     )
 }
 
-fn path_row(step: &Track, took: u64, total: u64) -> (u64, Node) {
+fn path_row(step: &Track, number: &str, took: u64, total: u64) -> (u64, Node) {
     let mut note = step.title.clone();
     if step.waited().saturating_mul(2) > took {
         note = format!("{note}; waited {}", length(step.waited()));
@@ -249,7 +272,11 @@ fn path_row(step: &Track, took: u64, total: u64) -> (u64, Node) {
         .child(el("span").class("took").text(&length(took)))
         .child(el("span").class("share").text(&share(took, total)))
         .child(
-            el("span").class("who").child(link(step)).child(el("small").text(&format!(" {note}"))),
+            el("span")
+                .class("who")
+                .child(el("b").class("no").text(&format!("{number} ")))
+                .child(link(step))
+                .child(el("small").text(&format!(" {note}"))),
         );
     (took, row)
 }

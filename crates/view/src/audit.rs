@@ -3,7 +3,8 @@
 use castle_model::Audit;
 use castle_model::audit::{Item, Standing};
 
-use crate::style::{Style, Tone, clean, count, table};
+use crate::style::{Style, Tone, clean, count};
+use crate::table::laid;
 
 /// A guest that a wipe shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,9 @@ pub struct Shown {
     pub owner: String,
     /// The disks that die with it, each with its size in MiB.
     pub disks: Vec<(String, u64)>,
-    /// What is attached to it and stays.
+    /// Those of them that hold what the workloads have written.
+    pub data: Vec<String>,
+    /// What is attached to it or bears its number, and stays.
     pub spared: Vec<String>,
     /// Whether it was forced.
     pub forced: bool,
@@ -43,19 +46,21 @@ pub fn text(audit: &Audit, style: Style) -> String {
         return page;
     }
     let rows: Vec<Vec<String>> = audit.items.iter().map(row).collect();
-    let rows = table(&rows, &[true, true, true, true]);
-    for (line, item) in rows.lines().zip(&audit.items) {
+    let rows = laid(&rows, &[true, true, true, true], style.width);
+    for (row, item) in rows.iter().zip(&audit.items) {
         let tone = match item.standing {
             Standing::Left | Standing::Unseen => Tone::Bad,
             Standing::Expected => Tone::Good,
             Standing::Kept | Standing::Others => Tone::Quiet,
         };
-        page.push_str(&style.paint(tone, line));
-        page.push('\n');
+        for line in row.lines() {
+            page.push_str(&style.paint(tone, line));
+            page.push('\n');
+        }
         page.push_str(&style.hang("    ", &item.whose, None));
         page.push('\n');
         if !item.advice.is_empty() && item.standing != Standing::Expected {
-            page.push_str(&style.hang("    to do: ", &item.advice, None));
+            page.push_str(&style.hang("    hint: ", &item.advice, None));
             page.push('\n');
         }
     }
@@ -110,8 +115,11 @@ fn one(guest: &Shown, style: Style) -> String {
         return page;
     }
     let size: u64 = guest.disks.iter().map(|(_, mib)| mib).sum();
-    let disks: Vec<String> =
-        guest.disks.iter().map(|(volid, mib)| format!("{volid} ({mib} MiB)")).collect();
+    let disk = |(volid, mib): &(String, u64)| {
+        let data = if guest.data.contains(volid) { ", the data of workloads" } else { "" };
+        format!("{volid} ({mib} MiB{data})")
+    };
+    let disks: Vec<String> = guest.disks.iter().map(disk).collect();
     let dies = format!("{}, {} GiB: {}", count(disks.len(), "disk"), size >> 10, disks.join(", "));
     page.push_str(&line("    dies:  ", &dies));
     if !guest.spared.is_empty() {
@@ -153,12 +161,72 @@ mod tests {
         audit of castle blue, which should be gone: 1 thing is left
           left over  disk   local-lvm:vm-421-disk-9 (1024 MiB)  pve
             it bears the number of cp-01, and no guest has it
-            to do: if nobody needs it, on the host: pvesm free local-lvm:vm-421-disk-9
+            hint: if nobody needs it, on the host: pvesm free local-lvm:vm-421-disk-9
           not ours   guest  VM 425 `mail`                       pve
             somebody else's: it bears no mark of a castle
         ");
         let none = Audit::new("blue".parse().unwrap(), true, Vec::new());
         insta::assert_snapshot!(text(&none, Style::default()), @"audit of castle blue, which should be gone: nothing is left of it");
+    }
+
+    #[test]
+    fn one_long_name_tears_no_narrow_terminal() {
+        let long = "local:import/castle-talos-1.13.9-376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba.raw";
+        let own = "it is this castle's";
+        let audit = Audit::new(
+            "blue".parse().unwrap(),
+            false,
+            vec![
+                Item::new(Standing::Expected, Kind::Guest, "VM 421 `blue-cp-01`", "pve", own),
+                Item::new(Standing::Expected, Kind::Image, long, "pve", own),
+                Item::new(
+                    Standing::Expected,
+                    Kind::Escrow,
+                    "TALOS_SECRETS_BUNDLE",
+                    "https://eu.infisical.com, project 0123, /castle/blue",
+                    own,
+                ),
+            ],
+        );
+        let at = |width| text(&audit, Style { width, ..Style::default() });
+        insta::assert_snapshot!(at(60), @"
+        audit of castle blue, which stands: all that is there is
+        expected
+          expected  guest   VM 421 `blue-cp-01`   pve
+            it is this castle's
+          expected  image
+        local:import/castle-talos-1.13.9-376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba.raw
+                                                  pve
+            it is this castle's
+          expected  escrow  TALOS_SECRETS_BUNDLE
+                                           https://eu.infisical.com,
+                                           project 0123,
+                                           /castle/blue
+            it is this castle's
+        ");
+        insta::assert_snapshot!(at(80), @"
+        audit of castle blue, which stands: all that is there is expected
+          expected  guest   VM 421 `blue-cp-01`   pve
+            it is this castle's
+          expected  image
+        local:import/castle-talos-1.13.9-376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba.raw
+                                                  pve
+            it is this castle's
+          expected  escrow  TALOS_SECRETS_BUNDLE  https://eu.infisical.com, project
+                                                  0123, /castle/blue
+            it is this castle's
+        ");
+        insta::assert_snapshot!(at(100), @"
+        audit of castle blue, which stands: all that is there is expected
+          expected  guest   VM 421 `blue-cp-01`   pve
+            it is this castle's
+          expected  image
+        local:import/castle-talos-1.13.9-376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba.raw
+                                                  pve
+            it is this castle's
+          expected  escrow  TALOS_SECRETS_BUNDLE  https://eu.infisical.com, project 0123, /castle/blue
+            it is this castle's
+        ");
     }
 
     #[test]
@@ -172,6 +240,7 @@ mod tests {
                 ("local-lvm:vm-421-disk-0".to_owned(), 4),
                 ("local-lvm:vm-421-disk-1".to_owned(), 40 << 10),
             ],
+            data: vec!["local-lvm:vm-421-disk-1".to_owned()],
             spared: vec!["local-lvm:vm-999-disk-0 of guest 999".to_owned()],
             forced: false,
             stays: None,
@@ -189,7 +258,7 @@ mod tests {
             owner: cp-01 of this castle, life 0011223344556677
             tags:  castle, castle-blue
             dies:  2 disks, 40 GiB: local-lvm:vm-421-disk-0 (4 MiB),
-                   local-lvm:vm-421-disk-1 (40960 MiB)
+                   local-lvm:vm-421-disk-1 (40960 MiB, the data of workloads)
             kept:  local-lvm:vm-999-disk-0 of guest 999
         1 guest would be left alone:
           container 425 `dns` on pve

@@ -35,6 +35,12 @@ pub fn critical_path_so_far(progress: &Progress, decls: &[&StepDecl], now: Momen
     })
 }
 
+/// The longest chain by the times that the steps declare to be usual.
+pub(crate) fn usual_path(decls: &[&StepDecl]) -> Path {
+    let usual: BTreeMap<&StepId, u64> = decls.iter().map(|decl| (&decl.id, decl.weight)).collect();
+    longest(decls, &|id| usual.get(id).copied())
+}
+
 fn longest(decls: &[&StepDecl], took: &dyn Fn(&StepId) -> Option<u64>) -> Path {
     let mut longest: BTreeMap<&StepId, (u64, Option<&StepId>)> = BTreeMap::new();
     for decl in decls {

@@ -2,6 +2,7 @@
 
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
+use castle_model::step::Wording;
 use castle_model::time::Moment;
 use castle_model::{Change, Class, Event, EventKind, Failure, RunId, StepDecl, StepId, Verb};
 
@@ -40,7 +41,9 @@ impl Tape {
     }
 
     pub(crate) fn end(&mut self, ms: u64, outcome: RunOutcome) {
-        self.at(ms, EventKind::RunEnded { outcome, done: 0, failed: 0, not_run: 0, took_ms: ms });
+        // The look before the plan is no part of what it took.
+        let took_ms = ms.saturating_sub(400);
+        self.at(ms, EventKind::RunEnded { outcome, done: 0, failed: 0, not_run: 0, took_ms });
     }
 
     fn planned(&mut self, counts: &[(Verb, usize)]) {
@@ -90,20 +93,38 @@ fn flux() -> StepId {
 /// Secrets, an image, two machines, a VIP, Flux.
 pub(crate) fn decls() -> Vec<StepDecl> {
     vec![
-        StepDecl::new(read(), "secrets of blue in Infisical", "read").always(),
-        StepDecl::new(image(), "Talos 1.13.9 image on pve:local", "image").needs([read()]).undo(),
-        StepDecl::new(vm("cp-01"), "VM cp-01 (421) on pve", "vm")
+        StepDecl::new(
+            read(),
+            "secrets of blue in Infisical",
+            "read",
+            "every required key is read from its source",
+        )
+        .always(),
+        StepDecl::new(
+            image(),
+            "Talos 1.13.9 image on pve:local",
+            "image",
+            "the Talos image is on the image storage",
+        )
+        .needs([read()])
+        .undo(),
+        StepDecl::new(vm("cp-01"), "VM cp-01 (421) on pve", "vm", "the VM is running")
             .needs([image(), read()])
             .lane("storage local-lvm", 2)
             .undo(),
-        StepDecl::new(vm("w-01"), "VM w-01 (431) on pve", "vm")
+        StepDecl::new(vm("w-01"), "VM w-01 (431) on pve", "vm", "the VM is running")
             .needs([image(), read()])
             .lane("storage local-lvm", 2)
             .undo(),
-        StepDecl::new(vip(), "API server at 192.168.1.210", "vip")
-            .needs([vm("cp-01"), vm("w-01"), image()])
-            .contained("the VMs"),
-        StepDecl::new(flux(), "Flux and its controllers", "flux")
+        StepDecl::new(
+            vip(),
+            "API server at 192.168.1.210",
+            "vip",
+            "the API server answers through the VIP",
+        )
+        .needs([vm("cp-01"), vm("w-01"), image()])
+        .contained("the VMs"),
+        StepDecl::new(flux(), "Flux and its controllers", "flux", "Flux' controllers run")
             .needs([vip()])
             .contained("the VMs"),
     ]
@@ -205,4 +226,31 @@ fn the_reference_shows_every_kind_of_event_as_it_is_written() {
     }
     assert!(shown.len() > 10);
     assert_eq!(shown, kinds());
+}
+
+#[test]
+fn the_reference_names_every_word_of_a_plan() {
+    let reference = include_str!("../../../docs/reference/events.md");
+    let (_, rest) = reference.split_once("`planned`: ").unwrap();
+    let planned = rest.split("```").next().unwrap();
+    let verbs = [
+        Verb::Create,
+        Verb::Adopt,
+        Verb::Update,
+        Verb::Replace,
+        Verb::Leave,
+        Verb::Remove,
+        Verb::Forget,
+    ];
+    let wordings = [
+        None,
+        Some(Wording::Prove),
+        Some(Wording::Observe),
+        Some(Wording::Reset),
+        Some(Wording::Set),
+    ];
+    let words = verbs.iter().flat_map(|verb| wordings.map(|wording| verb.word_for(wording)));
+    for word in words.chain(["refused"]) {
+        assert!(planned.contains(&format!("`{word}`")), "{word} is not named");
+    }
 }

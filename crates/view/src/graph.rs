@@ -9,6 +9,7 @@
 mod any;
 mod dot;
 mod grid;
+mod label;
 mod letters;
 mod mermaid;
 mod order;
@@ -18,6 +19,8 @@ mod reduce;
 mod simplex;
 mod sketch;
 mod svg;
+
+use std::fmt::Write;
 
 use castle_model::{LayerName, StepDecl, StepId};
 use serde_json::json;
@@ -29,9 +32,9 @@ pub use self::sketch::{Sketch, Times};
 pub use self::svg::svg;
 use crate::style::{Style, Tone};
 
-/// Steps under their layers, each with what it comes after.
+/// Steps under their layers, each with what it proves and what it comes after; the critical path closes it.
 #[must_use]
-pub fn text(decls: &[StepDecl], style: Style) -> String {
+pub fn text(decls: &[StepDecl], times: &Times, style: Style) -> String {
     let edges = reduced(decls);
     let mut text = String::new();
     for (layer, steps) in by_layer(decls) {
@@ -43,6 +46,8 @@ pub fn text(decls: &[StepDecl], style: Style) -> String {
         for decl in steps {
             let title = format!("{} ({})", kind(&decl.id), decl.title);
             text.push_str(&style.hang("  ", &title, None));
+            text.push('\n');
+            text.push_str(&style.hang("    proves ", &decl.proves, None));
             text.push('\n');
             let after: Vec<String> = edges[&decl.id]
                 .iter()
@@ -57,6 +62,15 @@ pub fn text(decls: &[StepDecl], style: Style) -> String {
             }
         }
     }
+    let path = sketch::critical(decls, times);
+    if !path.is_empty() {
+        let total = path.iter().map(|step| times.of_step(&decls[*step].id)).sum();
+        let names: Vec<&str> = path.iter().map(|step| decls[*step].id.as_str()).collect();
+        let length = castle_model::time::length(total);
+        let _ = writeln!(text, "\ncritical path ({length} {})", times.words());
+        text.push_str(&style.hang("  ", &names.join(", "), None));
+        text.push('\n');
+    }
     text
 }
 
@@ -65,7 +79,7 @@ pub fn text(decls: &[StepDecl], style: Style) -> String {
 pub fn json(decls: &[StepDecl], times: &Times) -> serde_json::Value {
     let edges = reduced(decls);
     let path = sketch::critical(decls, times);
-    let took = |decl: &StepDecl| times.steps.get(&decl.id).copied().unwrap_or(0);
+    let took = |decl: &StepDecl| times.of_step(&decl.id);
     let steps: Vec<serde_json::Value> = decls
         .iter()
         .map(|decl| {
@@ -74,7 +88,7 @@ pub fn json(decls: &[StepDecl], times: &Times) -> serde_json::Value {
                 "layer": decl.layer,
                 "title": decl.title,
                 "needs": edges[&decl.id],
-                "proves": sketch::proof(decl),
+                "proves": decl.proves,
                 "takes_ms": took(decl),
                 "lane": decl.lane,
                 "weight": decl.weight,

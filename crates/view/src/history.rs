@@ -9,9 +9,12 @@ use std::collections::BTreeMap;
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::time::{Moment, length};
-use castle_model::{CastleName, LayerName, PastRun, RunId, StepId};
+use castle_model::{CastleName, LayerName, PastRun, RunId, StepDecl, StepId};
+use serde::Serialize;
 
-use crate::style::{Style, Tone, count, table};
+use crate::critical_path::usual_path;
+use crate::style::{Style, Tone, count};
+use crate::table::table;
 
 /// How many of the earlier runs of the same kind a time is judged by.
 pub const COMPARED: usize = 20;
@@ -57,7 +60,7 @@ pub fn regression(time: u64, earlier: &[u64]) -> Option<Regression> {
 /// How long things usually take, by runs that did the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// By how many runs.
+    /// By how many runs; by none, it is what the steps declare.
     pub runs: usize,
     /// The whole run, in milliseconds.
     pub whole: Option<u64>,
@@ -65,6 +68,27 @@ pub struct Expected {
     pub layers: BTreeMap<LayerName, u64>,
     /// Each step, in milliseconds.
     pub steps: BTreeMap<StepId, u64>,
+}
+
+impl Expected {
+    /// What the steps declare to be usual, for a castle that no run has raised yet. `decls` stand as in a plan.
+    #[must_use]
+    pub fn declared(decls: &[StepDecl]) -> Self {
+        let all: Vec<&StepDecl> = decls.iter().collect();
+        let mut layers: BTreeMap<&LayerName, Vec<&StepDecl>> = BTreeMap::new();
+        for decl in decls {
+            layers.entry(&decl.layer).or_default().push(decl);
+        }
+        let layer = |(layer, decls): (&LayerName, Vec<&StepDecl>)| {
+            (layer.clone(), usual_path(&decls).total_ms)
+        };
+        Self {
+            runs: 0,
+            whole: Some(usual_path(&all).total_ms).filter(|whole| *whole > 0),
+            layers: layers.into_iter().map(layer).collect(),
+            steps: decls.iter().map(|decl| (decl.id.clone(), decl.weight)).collect(),
+        }
+    }
 }
 
 /// The medians of the last runs that did the same work as `this` one will.
@@ -122,6 +146,18 @@ impl Row {
         ]
     }
 
+    fn for_programs(&self) -> Option<CycleRow> {
+        let (min_ms, max_ms) = (*self.times.iter().min()?, *self.times.iter().max()?);
+        Some(CycleRow {
+            name: self.name.clone(),
+            min_ms,
+            median_ms: median(&self.times),
+            max_ms,
+            record_ms: self.earlier.iter().copied().chain([min_ms]).min().unwrap_or(min_ms),
+            regression_limit_ms: regression(self.judged, &self.earlier).map(|found| found.limit),
+        })
+    }
+
     fn told(&self, what: &str) -> Option<String> {
         let found = regression(self.judged, &self.earlier)?;
         let runs = self.earlier.len().min(COMPARED);
@@ -156,7 +192,7 @@ pub fn text(
     let head = ["run", "began (UTC)", "what", "took", "changed", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(runs.iter().map(run_row));
-    text.push_str(&table(&rows, &[true, true, true, false, false, true]));
+    text.push_str(&table(&rows, &[true, true, true, false, false, true], style.width));
     for direction in [Direction::Up, Direction::Down] {
         let last = runs
             .iter()
@@ -210,7 +246,7 @@ fn of_kind(last: &PastRun, layers: &[LayerName], runs: &[PastRun], style: Style)
         .map(|layer| row(layer.as_str(), &|run| run.layers.get(layer).copied()))
         .collect();
     rows.push(row("all", &|run| Some(run.took_ms)));
-    text.push_str(&spread(&rows, Some(&|row: &Row| length(row.judged))));
+    text.push_str(&spread(&rows, Some(&|row: &Row| length(row.judged)), style));
     for told in rows.iter().filter_map(|row| row.told(&format!(" in {}", last.run))) {
         text.push_str(&style.hang("regression: ", &told, Some(Tone::Wait)));
         text.push('\n');
@@ -219,7 +255,7 @@ fn of_kind(last: &PastRun, layers: &[LayerName], runs: &[PastRun], style: Style)
 }
 
 /// Rows with their spread; with `last`, the time that is judged comes first.
-fn spread(rows: &[Row], last: Option<&dyn Fn(&Row) -> String>) -> String {
+fn spread(rows: &[Row], last: Option<&dyn Fn(&Row) -> String>, style: Style) -> String {
     let mut head = vec!["layer", "min", "median", "max", "record", ""];
     let mut left = vec![true, false, false, false, false, true];
     if last.is_some() {
@@ -234,7 +270,7 @@ fn spread(rows: &[Row], last: Option<&dyn Fn(&Row) -> String>) -> String {
         }
         lines.push(cells);
     }
-    table(&lines, &left)
+    table(&lines, &left, style.width)
 }
 
 /// What a rebirth is told by: the runs of its cycles, and what was before them.
@@ -250,7 +286,53 @@ pub struct Reborn<'a> {
 /// The table of a rebirth: each layer over its cycles, against the runs before it.
 #[must_use]
 pub fn cycles(reborn: &Reborn<'_>, style: Style) -> String {
-    let Some((down, up)) = reborn.cycles.last() else { return String::new() };
+    let text = rows_of(reborn).map(|rows| {
+        let mut text = spread(&rows, None, style);
+        for told in rows.iter().filter_map(|row| row.told("")) {
+            text.push_str(&style.hang("regression: ", &told, Some(Tone::Wait)));
+            text.push('\n');
+        }
+        text
+    });
+    text.unwrap_or_default()
+}
+
+/// The cycles that may stand beside each other: those that did the same as the last one. The first of a castle that did not
+/// stand razed nothing.
+#[must_use]
+pub fn alike<'a>(cycles: &[(&'a PastRun, &'a PastRun)]) -> Vec<(&'a PastRun, &'a PastRun)> {
+    let Some((last_down, last_up)) = cycles.last() else { return Vec::new() };
+    let alike = |down: &PastRun, up: &PastRun| down.is_like(last_down) && up.is_like(last_up);
+    cycles.iter().filter(|(down, up)| alike(down, up)).copied().collect()
+}
+
+/// A row of the table of a rebirth, for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CycleRow {
+    /// What took it: `down`, `up, LAYER`, `up`, `down and up`.
+    pub name: String,
+    /// The shortest of the cycles, in milliseconds.
+    pub min_ms: u64,
+    /// Their median.
+    pub median_ms: u64,
+    /// The longest.
+    pub max_ms: u64,
+    /// The shortest of all that are remembered.
+    pub record_ms: u64,
+    /// Up to here the median would have been usual, if it lies beyond that.
+    pub regression_limit_ms: Option<u64>,
+}
+
+/// The table of a rebirth for programs.
+#[must_use]
+pub fn cycle_rows(reborn: &Reborn<'_>) -> Vec<CycleRow> {
+    let rows = rows_of(reborn).unwrap_or_default();
+    rows.iter().filter_map(Row::for_programs).collect()
+}
+
+fn rows_of(reborn: &Reborn<'_>) -> Option<Vec<Row>> {
+    let cycles = alike(&reborn.cycles);
+    let (down, up) = cycles.last()?;
     let own: Vec<&RunId> =
         reborn.cycles.iter().flat_map(|(down, up)| [&down.run, &up.run]).collect();
     let before = |last: &PastRun| -> Vec<&PastRun> {
@@ -266,12 +348,12 @@ pub fn cycles(reborn: &Reborn<'_>, style: Style) -> String {
     };
     let mut rows = vec![row(
         "down",
-        reborn.cycles.iter().map(|(down, _)| down.took_ms).collect(),
+        cycles.iter().map(|(down, _)| down.took_ms).collect(),
         downs.iter().map(|run| run.took_ms).collect(),
     )];
     for layer in reborn.layers {
         let times: Vec<u64> =
-            reborn.cycles.iter().filter_map(|(_, up)| up.layers.get(layer).copied()).collect();
+            cycles.iter().filter_map(|(_, up)| up.layers.get(layer).copied()).collect();
         let earlier = ups.iter().filter_map(|run| run.layers.get(layer).copied()).collect();
         if !times.is_empty() {
             rows.push(row(&format!("up, {layer}"), times, earlier));
@@ -279,17 +361,12 @@ pub fn cycles(reborn: &Reborn<'_>, style: Style) -> String {
     }
     rows.push(row(
         "up",
-        reborn.cycles.iter().map(|(_, up)| up.took_ms).collect(),
+        cycles.iter().map(|(_, up)| up.took_ms).collect(),
         ups.iter().map(|run| run.took_ms).collect(),
     ));
-    let whole = reborn.cycles.iter().map(|(down, up)| down.took_ms + up.took_ms).collect();
+    let whole = cycles.iter().map(|(down, up)| down.took_ms + up.took_ms).collect();
     rows.push(row("down and up", whole, Vec::new()));
-    let mut text = spread(&rows, None);
-    for told in rows.iter().filter_map(|row| row.told("")) {
-        text.push_str(&style.hang("regression: ", &told, Some(Tone::Wait)));
-        text.push('\n');
-    }
-    text
+    Some(rows)
 }
 
 /// A moment to the minute, without its zone, which is always UTC.

@@ -4,6 +4,7 @@
 //! [`plain`] gives a line for an event, [`screen`] the picture of a run that goes on, [`report`] the closing words, [`plan`], [`status`], [`why`], [`history`], [`secrets`] and [`graph`]
 //! the answers of the commands of those names. [`timeline`] is a run in time, as data, for whoever draws it. Text from other systems is cleaned in [`Style`] before it is shown.
 
+pub mod alike;
 pub mod audit;
 pub mod graph;
 pub mod history;
@@ -20,10 +21,12 @@ pub mod why;
 mod critical_path;
 mod progress;
 mod style;
+mod table;
 
 pub use critical_path::{Path, critical_path, critical_path_so_far};
 pub use progress::{LayerTally, Progress, StepProgress, StepStatus};
-pub use style::{Line, Palette, Signs, Span, Style, Tone, clean, count};
+pub use style::{Line, Palette, Signs, Span, Style, Tone, clean, count, words};
+pub use table::laid;
 
 #[cfg(test)]
 mod example;

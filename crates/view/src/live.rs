@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn what_is_under_way_is_told_with_what_it_waits_for() {
         insta::assert_snapshot!(text(&after(13, 14_000).unwrap(), Style::default()), @"
-        now: up, 2 of 6 steps done after 14.0 s (20260202-120000-1)
+        now: up, 2 of 6 steps done after 13.6 s (20260202-120000-1)
           platform/vm/cp-01  create for 1.8 s
           platform/vm/w-01   create for 1.8 s, after 1 failed try
         ");
         insta::assert_snapshot!(text(&after(17, 60_000).unwrap(), Style::default()), @"
-        now: up, 4 of 6 steps done after 1:00 (20260202-120000-1)
+        now: up, 4 of 6 steps done after 59.6 s (20260202-120000-1)
           platform/vip  waiting for 26.0 s: connection refused at 192.168.1.210:6443
         ");
     }

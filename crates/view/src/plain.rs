@@ -7,7 +7,7 @@ use castle_model::time::length;
 use castle_model::{Change, Event, EventKind, StepId, Verb};
 
 use crate::progress::Progress;
-use crate::style::{Signs, Style, Tone, count};
+use crate::style::{Signs, Style, Tone, amount, count};
 
 /// How many characters of a reason to wait a line shows: whoever reads lines in a file has no other place to look at.
 const REASON_SHOWN: usize = 400;
@@ -18,15 +18,31 @@ const STEP_COLUMN: usize = 22;
 /// How often the strikes of one rule of a rehearsal are told one by one.
 pub const STRIKES_TOLD: u32 = 3;
 
+/// What is told of an event, not yet laid out: the screen that shows it may become narrower.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    prefix: String,
+    text: String,
+    tone: Option<Tone>,
+}
+
+impl News {
+    /// The line, in as many as it takes on this screen.
+    #[must_use]
+    pub fn lay(&self, style: Style) -> String {
+        style.hang(&self.prefix, &self.text, self.tone)
+    }
+}
+
 /// The line for an event, given the fold of all events up to and with it; none if it is not worth one.
 #[must_use]
 pub fn line(event: &Event, progress: &Progress, style: Style) -> Option<String> {
-    told(event, progress, style, 1)
+    told(event, progress, style.signs, 1).map(|news| news.lay(style))
 }
 
 /// The line for an event, where of a step's failed tries the last line was told so many tries ago.
-fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<String> {
-    let sheet = Sheet { event, progress, style };
+fn told(event: &Event, progress: &Progress, signs: Signs, since: u32) -> Option<News> {
+    let sheet = Sheet { event, progress };
     match &event.kind {
         EventKind::RunStarted { castle, direction, rehearsal, steps } => {
             let way = match direction {
@@ -35,7 +51,7 @@ fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<
             };
             let world = if *rehearsal { "a rehearsal, " } else { "" };
             let text = format!("castle {castle}: {way}, {world}{}", count(*steps, "step"));
-            Some(style.hang("", &text, Some(Tone::Title)))
+            Some(News { prefix: String::new(), text, tone: Some(Tone::Title) })
         }
         EventKind::Surveyed { step, observed, evidence } => (observed == "foreign")
             .then(|| sheet.step(step, "!", &format!("not ours: {evidence}"), Some(Tone::Bad))),
@@ -49,7 +65,7 @@ fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<
         EventKind::StepWaiting { step, reason } => {
             // The same kind of reason with another number is no news; `status` and JSON have each of them.
             progress.steps.get(step).filter(|s| s.news)?;
-            let text = format!("waiting: {}", brief(reason, REASON_SHOWN, style.signs));
+            let text = format!("waiting: {}", brief(reason, REASON_SHOWN, signs));
             Some(sheet.step(step, ".", &text, Some(Tone::Wait)))
         }
         EventKind::StepRetrying { step, failure, tries, delay_ms } => {
@@ -88,11 +104,8 @@ fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<
             Some(sheet.run(&text, Some(Tone::Title)))
         }
         EventKind::Milestone { name, revision } => {
-            let since = progress.started.map_or(0, |start| event.at.since(start));
-            let text = format!(
-                "milestone: {name} is ready at {revision}, {} after the start",
-                length(since)
-            );
+            let since = length(progress.elapsed(event.at));
+            let text = format!("milestone: {name} is ready at {revision}, {since} after the start");
             Some(sheet.run(&text, Some(Tone::Good)))
         }
         EventKind::Notice { step: Some(step), text } => {
@@ -113,6 +126,11 @@ fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<
         EventKind::RunEnded { outcome: RunOutcome::Interrupted, .. } => {
             Some(sheet.run("stopped; everything done is recorded", Some(Tone::Wait)))
         }
+        EventKind::StepProgress { step, done, total } => {
+            let quarter = progress.steps.get(step).is_some_and(|known| known.quarter);
+            let text = format!("downloaded {}", amount(*done, *total));
+            quarter.then(|| sheet.step(step, ".", &text, Some(Tone::Wait)))
+        }
         EventKind::StepTask { .. }
         | EventKind::StepActed { .. }
         | EventKind::StepBlocked { .. }
@@ -123,7 +141,6 @@ fn told(event: &Event, progress: &Progress, style: Style, since: u32) -> Option<
 struct Sheet<'a> {
     event: &'a Event,
     progress: &'a Progress,
-    style: Style,
 }
 
 impl Sheet<'_> {
@@ -136,17 +153,17 @@ impl Sheet<'_> {
         }
     }
 
-    fn run(&self, text: &str, tone: Option<Tone>) -> String {
-        self.style.hang(&self.clock(), text, tone)
+    fn run(&self, text: &str, tone: Option<Tone>) -> News {
+        News { prefix: self.clock(), text: text.to_owned(), tone }
     }
 
-    fn step(&self, step: &StepId, mark: &str, text: &str, tone: Option<Tone>) -> String {
+    fn step(&self, step: &StepId, mark: &str, text: &str, tone: Option<Tone>) -> News {
         let column = self.progress.longest_id.clamp(12, STEP_COLUMN);
         let prefix = format!("{}{step:<column$} {mark} ", self.clock());
-        self.style.hang(&prefix, text, tone)
+        News { prefix, text: text.to_owned(), tone }
     }
 
-    fn started(&self, step: &StepId, verb: Verb, reason: &str) -> Option<String> {
+    fn started(&self, step: &StepId, verb: Verb, reason: &str) -> Option<News> {
         if !verb.acts() && verb != Verb::Adopt {
             return None;
         }
@@ -163,7 +180,7 @@ impl Sheet<'_> {
         Some(self.step(step, ">", &text, None))
     }
 
-    fn done(&self, step: &StepId, change: Change, proof: &str, took_ms: u64) -> Option<String> {
+    fn done(&self, step: &StepId, change: Change, proof: &str, took_ms: u64) -> Option<News> {
         let known = self.progress.steps.get(step).map(|known| (known.verb, known.wording));
         let word = match change {
             Change::Unchanged if known.is_some_and(|known| known.0 == Some(Verb::Adopt)) => {
@@ -179,9 +196,9 @@ impl Sheet<'_> {
         Some(self.step(step, "+", &text, Some(Tone::Good)))
     }
 
-    fn interrupted(&self, settling: usize) -> String {
+    fn interrupted(&self, settling: usize) -> News {
         let text = match settling {
-            0 => "stopping: nothing has to be brought to a safe point".to_owned(),
+            0 => "stopping: every step is at a safe point".to_owned(),
             1 => {
                 "stopping: one step is brought to a safe point; once more stops at once".to_owned()
             }
@@ -206,20 +223,21 @@ fn brief(reason: &str, shown: usize, signs: Signs) -> String {
     format!("{} {}", &reason[..end], signs.pick("…", "~"))
 }
 
-/// The line for an event where a screen below shows the rest: what began, waits and is done as planned is seen there.
+/// What is told of an event where a screen below shows the rest: what began, waits and is done as planned is seen there.
 #[must_use]
-pub fn news(event: &Event, progress: &Progress, style: Style) -> Option<String> {
+pub fn news(event: &Event, progress: &Progress, signs: Signs) -> Option<News> {
     match &event.kind {
         // One failed try is ordinary; many are not, and are told less and less often.
         EventKind::StepRetrying { tries, .. } if *tries > 1 && tries.is_power_of_two() => {
             let since = if *tries == 2 { *tries } else { tries / 2 };
-            told(event, progress, style, since)
+            told(event, progress, signs, since)
         }
         EventKind::StepStarted { .. }
         | EventKind::StepWaiting { .. }
+        | EventKind::StepProgress { .. }
         | EventKind::StepRetrying { .. }
         | EventKind::StepDone { .. } => None,
-        _ => line(event, progress, style),
+        _ => told(event, progress, signs, 1),
     }
 }
 

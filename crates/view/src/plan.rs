@@ -5,14 +5,37 @@ use std::collections::BTreeMap;
 use castle_model::plan::{Direction, Drift, Unseen};
 use castle_model::spec::BUILT_IN_LAYERS;
 use castle_model::step::Wording;
-use castle_model::{LayerName, Plan, PlannedStep, StepId, Verb};
+use castle_model::{CastleName, LayerName, Plan, PlannedStep, StepId, Verb};
+use serde::Serialize;
 
 use crate::style::{Style, Tone, count};
 
+mod refused;
+
+pub use self::refused::{Stops, stops};
+
 /// The plan, layer by layer, with counts and everything that would be destroyed named at the end. On the way up what is left
-/// as it was seen is counted, a line for each layer: what is to be done would not be found between it.
+/// as it was seen is counted, a line for each layer, and so is what can only be looked at after something else: what is to be
+/// done would not be found between it.
 #[must_use]
 pub fn text(plan: &Plan, style: Style) -> String {
+    page(plan, Runs::Whole, style)
+}
+
+/// The same where `up` is refused before it looks at anything: then it does nothing of it, whatever else stands in the way.
+#[must_use]
+pub fn text_of_refused(plan: &Plan, style: Style) -> String {
+    page(plan, Runs::Not, style)
+}
+
+/// Whether a run of the plan would begin at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Whole,
+    Not,
+}
+
+fn page(plan: &Plan, runs: Runs, style: Style) -> String {
     let way = match plan.direction {
         Direction::Up => "up",
         Direction::Down => "down",
@@ -24,9 +47,11 @@ pub fn text(plan: &Plan, style: Style) -> String {
     // Whether the layer before it was one line.
     let mut short = None;
     for layer in layers(plan) {
-        let of_layer = || plan.steps.iter().filter(|step| step.decl.layer == *layer);
-        let (calm, told): (Vec<_>, Vec<_>) = of_layer().partition(|step| is_calm(plan, step));
-        let whole = told.is_empty();
+        let of_layer = plan.steps.iter().filter(|step| step.decl.layer == *layer);
+        let (calm, loud): (Vec<_>, Vec<_>) = of_layer.partition(|step| is_calm(plan, step));
+        let (told, later) = folded(plan, loud);
+        let lines = told.len() + later.len() + usize::from(!calm.is_empty());
+        let whole = told.is_empty() && lines == 1;
         if short != Some(true) || !whole {
             text.push('\n');
         }
@@ -43,6 +68,13 @@ pub fn text(plan: &Plan, style: Style) -> String {
                 text.push('\n');
             }
         }
+        let of = if whole { format!("{layer}: ") } else { String::new() };
+        for ((verb, word, after), number) in later {
+            let prefix = format!("{} {word:<7}? ", sign(verb, None, style));
+            let words = format!("{of}{}, looked at after {after}", count(number, "step"));
+            text.push_str(&style.hang(&prefix, &words, Some(Tone::Quiet)));
+            text.push('\n');
+        }
         if !calm.is_empty() {
             text.push_str(&left(layer, calm.len(), whole, style));
             text.push('\n');
@@ -51,19 +83,43 @@ pub fn text(plan: &Plan, style: Style) -> String {
     text.push('\n');
     text.push_str(&style.hang("", &summary(plan), None));
     text.push('\n');
-    if plan.steps.iter().any(|step| step.unknown) {
+    if plan.steps.iter().any(|step| step.unknown && step.refused.is_none()) {
         let why = "cannot be looked at yet: this is what is expected. It is looked at when its turn comes, and made or mended if need be; nothing is destroyed that this plan does not name";
         text.push_str(&style.hang("?  ", why, None));
         text.push('\n');
     }
     text.push_str(&danger(plan, style));
+    text.push_str(&refused::text(plan, runs, style));
     text
 }
 
+/// How many steps of each kind are only known to be looked at after which other one.
+type Later<'a> = BTreeMap<(Verb, &'static str, &'a StepId), usize>;
+
+/// The steps that have a line of their own, and those that are counted. What is to be made because nothing of it is there yet
+/// is told one by one.
+fn folded<'a>(plan: &Plan, steps: Vec<&'a PlannedStep>) -> (Vec<&'a PlannedStep>, Later<'a>) {
+    let root = |step: &'a PlannedStep| {
+        let after = step.after.as_ref()?;
+        let makes = plan.step(after).is_some_and(|root| root.verb == Verb::Create);
+        (step.verb == Verb::Leave || !makes).then_some((step.verb, step.word(), after))
+    };
+    let mut later = Later::new();
+    for kind in steps.iter().filter_map(|step| root(step)) {
+        *later.entry(kind).or_insert(0) += 1;
+    }
+    later.retain(|_, number| *number > 1);
+    let alone = |kind: Option<_>| kind.is_none_or(|kind| !later.contains_key(&kind));
+    let told = steps.into_iter().filter(|step| alone(root(step))).collect();
+    (told, later)
+}
+
 /// What is not as castle left it: whose it is, in what it differs, and what `up` does; and what nobody knows of, because it could
-/// not be looked at. Nothing if all is as it was.
+/// not be looked at. Nothing if all is as it was. What the plan itself says is refused is not told once more.
 #[must_use]
-pub fn drift(found: &[Drift], unseen: &[Unseen], style: Style) -> String {
+pub fn drift(plan: &Plan, found: &[Drift], unseen: &[Unseen], style: Style) -> String {
+    let refused = |step: &StepId| plan.step(step).is_some_and(|step| step.refused.is_some());
+    let found: Vec<&Drift> = found.iter().filter(|drift| !refused(&drift.step)).collect();
     let steps = found.iter().map(|drift| &drift.step).chain(unseen.iter().map(|dark| &dark.step));
     let steps = steps.map(|step| short(step).chars().count()).max().unwrap_or(0).min(24);
     let mut text = String::new();
@@ -108,19 +164,65 @@ fn title(words: &str, style: Style) -> String {
     format!("\n{}\n", style.hang("", words, Some(Tone::Title)))
 }
 
-/// The plan as one JSON object, with what is not as castle left it and what could not be looked at.
-///
-/// # Errors
-/// Never for a plan that was made by castle; the signature is that of the serialiser.
-pub fn json(
-    plan: &Plan,
-    drift: &[Drift],
-    unseen: &[Unseen],
-) -> Result<serde_json::Value, serde_json::Error> {
-    let mut value = serde_json::to_value(plan)?;
-    value["drift"] = serde_json::to_value(drift)?;
-    value["unseen"] = serde_json::to_value(unseen)?;
-    Ok(value)
+/// A plan for programs.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlanAnswer {
+    /// Whose plan.
+    pub castle: CastleName,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The steps, each after all that it needs.
+    pub steps: Vec<StepAnswer>,
+    /// SHA-256 over these three, without what only this answer says, hexadecimal.
+    pub hash: String,
+    /// How many steps there are of each word that a person reads.
+    pub counts: BTreeMap<String, usize>,
+    /// Why the run would not come to its end, if that is known.
+    pub stops: Option<Stops>,
+    /// What is not as castle left it.
+    pub drift: Vec<Drift>,
+    /// What could not be looked at.
+    pub unseen: Vec<Unseen>,
+}
+
+/// One step of a plan for programs.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepAnswer {
+    /// The step, and what becomes of it.
+    #[serde(flatten)]
+    pub planned: PlannedStep,
+    /// What will be done, as a person calls it: `counts` counts these words.
+    pub word: &'static str,
+    /// What is lost for good, in words; nothing for most.
+    pub destroys: Option<&'static str>,
+}
+
+/// The plan for programs, with what is not as castle left it and what could not be looked at.
+#[must_use]
+pub fn answer(plan: &Plan, drift: Vec<Drift>, unseen: Vec<Unseen>) -> PlanAnswer {
+    let step = |step: &PlannedStep| StepAnswer {
+        planned: step.clone(),
+        word: step.word(),
+        destroys: step.destroys(),
+    };
+    PlanAnswer {
+        castle: plan.castle.clone(),
+        direction: plan.direction,
+        steps: plan.steps.iter().map(step).collect(),
+        hash: plan.hash.clone(),
+        counts: plan.counts(),
+        stops: stops(plan),
+        drift,
+        unseen,
+    }
+}
+
+/// The same where `up` is refused before it looks at anything.
+#[must_use]
+pub fn answer_of_refused(plan: &Plan, drift: Vec<Drift>, unseen: Vec<Unseen>) -> PlanAnswer {
+    PlanAnswer { stops: refused::stops_of(plan, Runs::Not), ..answer(plan, drift, unseen) }
 }
 
 /// The layers in the order of their first step; on the way up those built in come first, in the order of the house: a look
@@ -159,18 +261,22 @@ fn left(layer: &LayerName, number: usize, whole: bool, style: Style) -> String {
 
 /// One step as a line of a diff: sign, verb, what, then from what to what, or why; and what is lost, in words.
 fn row(plan: &Plan, step: &PlannedStep, style: Style) -> String {
-    let mark = if step.unknown { "?" } else { " " };
+    let mark = if step.unknown && step.refused.is_none() { "?" } else { " " };
     let widest = plan.steps.iter().map(|s| kind(s).chars().count()).max().unwrap_or(0).min(24);
-    let sign = sign(step.verb, step.decl.wording, style);
+    let sign = match step.refused {
+        Some(_) => style.signs.pick("✕", "x"),
+        None => sign(step.verb, step.decl.wording, style),
+    };
     let prefix = format!("{sign} {:<7}{mark} {:<widest$}  ", step.word(), kind(step));
     let tone = match step.verb {
+        _ if step.refused.is_some() => Some(Tone::Bad),
         Verb::Replace | Verb::Remove => Some(Tone::Bad),
         Verb::Leave | Verb::Forget => Some(Tone::Quiet),
         Verb::Update => Some(Tone::Wait),
         Verb::Create | Verb::Adopt => None,
     };
     let reason = arrows(&step.reason, style);
-    let lost = loses(step).map(|lost| format!(" [{lost}]")).unwrap_or_default();
+    let lost = step.destroys().map(|lost| format!(" [{lost}]")).unwrap_or_default();
     style.hang(&prefix, &format!("{}: {reason}{lost}", step.decl.title), tone)
 }
 
@@ -184,17 +290,6 @@ fn sign(verb: Verb, wording: Option<Wording>, style: Style) -> &'static str {
         (Verb::Replace, _) => style.signs.pick("±", "!"),
         (Verb::Remove, _) => "-",
         (Verb::Leave | Verb::Forget, _) => " ",
-    }
-}
-
-/// What is lost for good by a step, in words.
-fn loses(step: &PlannedStep) -> Option<&'static str> {
-    match (step.verb, step.decl.wording) {
-        (Verb::Replace, Some(Wording::Set)) => Some("removes what it no longer has"),
-        (Verb::Replace, _) => Some("destroys what is on it"),
-        (Verb::Remove, Some(Wording::Reset)) => Some("wipes what this castle put on it"),
-        (Verb::Remove, _) => Some("destroys it"),
-        _ => None,
     }
 }
 
@@ -216,20 +311,23 @@ fn short(id: &StepId) -> &str {
 }
 
 fn summary(plan: &Plan) -> String {
-    let mut counts: BTreeMap<(Verb, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(bool, Verb, &str), usize> = BTreeMap::new();
     for step in &plan.steps {
-        *counts.entry((step.verb, step.word())).or_default() += 1;
+        *counts.entry((step.refused.is_none(), step.verb, step.word())).or_default() += 1;
     }
     let parts: Vec<String> = counts
         .into_iter()
-        .map(|((verb, word), number)| match verb {
-            Verb::Leave => format!("{number} to leave alone"),
-            _ => format!("{number} to {word}"),
+        .map(|(kind, number)| match kind {
+            (false, ..) => format!("{number} refused"),
+            (_, Verb::Leave, _) => format!("{number} to leave alone"),
+            (_, _, word) => format!("{number} to {word}"),
         })
         .collect();
     match (plan.steps.is_empty(), plan.is_quiet()) {
         (true, _) => "nothing to do".to_owned(),
-        (_, true) => format!("{}: the world will not be touched", parts.join(", ")),
+        (_, true) if plan.refused().next().is_none() => {
+            format!("{}: the world will not be touched", parts.join(", "))
+        }
         _ => parts.join(", "),
     }
 }
@@ -240,9 +338,13 @@ fn danger(plan: &Plan, style: Style) -> String {
         return String::new();
     }
     let what = match steps.len() {
+        _ if plan.is_held() => {
+            format!("{} would destroy something for good:", count(steps.len(), "step"))
+        }
         1 => "this step destroys something for good:".to_owned(),
         number => format!("these {number} steps destroy something for good:"),
     };
+    let will = if plan.is_held() { "would" } else { "will" };
     let mut text = format!("\n{}\n", style.paint(Tone::Bad, &what));
     for step in steps {
         let how = match (step.verb, step.decl.wording) {
@@ -251,7 +353,7 @@ fn danger(plan: &Plan, style: Style) -> String {
             (_, Some(Wording::Reset)) => "reset: what this castle put on it is wiped",
             _ => "removed",
         };
-        text.push_str(&style.hang("  ", &format!("{} will be {how}", step.decl.title), None));
+        text.push_str(&style.hang("  ", &format!("{} {will} be {how}", step.decl.title), None));
         text.push('\n');
     }
     text

@@ -69,6 +69,10 @@ pub struct StepProgress {
     pub started: Option<Moment>,
     /// What it waits for, and since when.
     pub waiting: Option<(String, Moment)>,
+    /// How many bytes of how many are done, where that is known.
+    pub fetched: Option<(u64, u64)>,
+    /// Whether the last that was told of it is a quarter further than what was told before.
+    pub quarter: bool,
     /// Whether the last reason to wait is of another kind than the one before, and not only another number or name.
     pub news: bool,
     /// Tries that met a transient failure.
@@ -106,6 +110,8 @@ pub struct LayerTally {
     pub changed: usize,
     /// Failed.
     pub failed: usize,
+    /// Dropped at the end of the run while what they had begun elsewhere went on.
+    pub begun: usize,
     /// Not run.
     pub not_run: usize,
     /// When its first step began and its last ended.
@@ -135,6 +141,9 @@ pub struct Progress {
     pub rehearsal: bool,
     /// When it began.
     pub started: Option<Moment>,
+    /// When its first step began: from then on its time is counted. What was looked at for the plan, and how long a question
+    /// was not answered, is before.
+    pub at_work: Option<Moment>,
     /// When the last event came.
     pub now: Moment,
     /// Its steps.
@@ -193,8 +202,7 @@ impl Progress {
             }
             EventKind::Handover { source } => self.handover = Some(source.clone()),
             EventKind::Milestone { name, .. } => {
-                let since = self.started.map_or(0, |start| event.at.since(start));
-                self.milestones.push((name.clone(), since));
+                self.milestones.push((name.clone(), self.elapsed(event.at)));
             }
             EventKind::Notice { text, .. } => self.notices.push(text.clone()),
             EventKind::RunEnded { outcome, took_ms, .. } => {
@@ -212,12 +220,16 @@ impl Progress {
             | EventKind::StepStarted { step, .. }
             | EventKind::StepTask { step, .. }
             | EventKind::StepWaiting { step, .. }
+            | EventKind::StepProgress { step, .. }
             | EventKind::StepRetrying { step, .. }
             | EventKind::StepActed { step, .. }
             | EventKind::StepDone { step, .. }
             | EventKind::StepFailed { step, .. }
             | EventKind::StepBlocked { step, .. } => {
                 let known = self.steps.entry(step.clone());
+                if let EventKind::StepStarted { .. } = event.kind {
+                    self.at_work.get_or_insert(event.at);
+                }
                 known
                     .or_insert_with(|| StepProgress::new(String::new(), None))
                     .apply(event.at, &event.kind);
@@ -225,10 +237,10 @@ impl Progress {
         }
     }
 
-    /// Milliseconds from the start of the run to a moment.
+    /// Milliseconds of work up to a moment: what every face counts, and what the end says that the run took.
     #[must_use]
     pub fn elapsed(&self, at: Moment) -> u64 {
-        self.started.map_or(0, |started| at.since(started))
+        self.at_work.map_or(0, |began| at.since(began))
     }
 
     /// The steps of one layer, counted.
@@ -244,19 +256,33 @@ impl Progress {
                 StepStatus::Pending | StepStatus::Blocked => tally.not_run += 1,
                 // Once the run is over, what was dropped on its way has not run to its end either.
                 StepStatus::Running | StepStatus::Waiting => {
-                    tally.not_run += usize::from(self.outcome.is_some());
+                    let over = self.outcome.is_some();
+                    tally.begun += usize::from(over && step.is_begun());
+                    tally.not_run += usize::from(over && !step.is_begun());
                 }
             }
             tally.changed += usize::from(step.has_changed());
-            if let Some(started) = step.started {
-                let ended = Moment(
-                    started.0.saturating_add(step.took_ms.unwrap_or(self.now.since(started))),
-                );
-                let (first, last) = tally.span.unwrap_or((started, ended));
-                tally.span = Some((first.min(started), last.max(ended)));
-            }
         }
+        tally.span = self.span(layer);
         tally
+    }
+
+    /// When the first step of a layer began and the last one ended. What was only looked at ahead, long before the layer's turn,
+    /// is no part of its time: the run's own measure leaves it out too.
+    fn span(&self, layer: &LayerName) -> Option<(Moment, Moment)> {
+        let mut steps: Vec<_> =
+            self.of_layer(layer).filter_map(|step| Some((step.started?, step))).collect();
+        steps.sort_by_key(|(started, _)| *started);
+        let (mut span, mut changed) = (None, false);
+        for (started, step) in steps {
+            let took = step.took_ms.unwrap_or(self.now.since(started));
+            let ended = Moment(started.0.saturating_add(took));
+            let (first, last): (Moment, Moment) = span.unwrap_or((started, ended));
+            let ahead = !changed && started.since(last) > last.since(first);
+            span = Some(if ahead { (started, ended) } else { (first, last.max(ended)) });
+            changed |= step.has_changed();
+        }
+        span
     }
 
     fn of_layer(&self, layer: &LayerName) -> impl Iterator<Item = &StepProgress> {
@@ -274,6 +300,8 @@ impl StepProgress {
             verb: None,
             started: None,
             waiting: None,
+            fetched: None,
+            quarter: false,
             news: false,
             retries: 0,
             change: None,
@@ -295,6 +323,12 @@ impl StepProgress {
         matches!(self.change, Some(Change::Created | Change::Updated | Change::Removed))
     }
 
+    /// Whether it is at work, and has begun something elsewhere that goes on without it.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        matches!(self.status, StepStatus::Running | StepStatus::Waiting) && self.task.is_some()
+    }
+
     fn apply(&mut self, at: Moment, kind: &EventKind) {
         match kind {
             EventKind::StepStarted { verb, .. } => {
@@ -310,6 +344,12 @@ impl StepProgress {
                 self.waiting_since.get_or_insert(at);
             }
             EventKind::StepTask { task, .. } => self.task = Some(task.clone()),
+            EventKind::StepProgress { done, total, .. } => {
+                let quarters = |(done, total): (u64, u64)| done.saturating_mul(4) / total.max(1);
+                let before = self.fetched.map_or(0, quarters);
+                self.fetched = Some((*done, *total));
+                self.quarter = quarters((*done, *total)) > before;
+            }
             EventKind::Surveyed { observed, evidence, .. } => {
                 self.surveyed = Some((observed.clone(), evidence.clone()));
             }
@@ -318,9 +358,13 @@ impl StepProgress {
                 let same =
                     self.tried.as_ref().is_some_and(|last| last.to_string() == failure.to_string());
                 self.alike = if same { self.alike + 1 } else { 1 };
+                self.fetched = None;
                 self.tried = Some(failure.clone());
             }
-            EventKind::StepActed { change, .. } => self.change = Some(*change),
+            EventKind::StepActed { change, .. } => {
+                self.change = Some(*change);
+                self.fetched = None;
+            }
             EventKind::StepDone { change, took_ms, proof, .. } => {
                 self.proof = Some((proof.clone(), at));
                 self.status = match change {
@@ -350,6 +394,7 @@ impl StepProgress {
         self.took_ms = Some(took_ms);
         self.waiting = None;
         self.waiting_since = None;
+        self.fetched = None;
     }
 }
 
@@ -364,7 +409,33 @@ fn shape(reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shape;
+    use super::*;
+    use crate::example::{START, Tape, decls};
+
+    #[test]
+    fn a_look_ahead_is_no_part_of_a_layers_time() {
+        let mut tape = Tape::begun();
+        let begin = |step| EventKind::StepStarted { step, verb: Verb::Create, reason: "-".into() };
+        let done = |step, change, took_ms| EventKind::StepDone {
+            step,
+            change,
+            proof: "seen".into(),
+            took_ms,
+        };
+        let (ahead, flux) = (StepId::new("gitops", "repository"), StepId::new("gitops", "flux"));
+        tape.at(2_000, begin(ahead.clone()));
+        tape.at(3_000, done(ahead, Change::Unchanged, 1_000));
+        tape.at(62_000, begin(flux.clone()));
+        tape.at(72_000, done(flux, Change::Created, 10_000));
+        let mut progress = Progress::new(&decls());
+        for event in &tape.events {
+            progress.apply(event);
+        }
+        let tally = progress.tally(&"gitops".parse().unwrap());
+        assert_eq!(tally.span, Some((Moment(START + 62_000), Moment(START + 72_000))));
+        assert_eq!(tally.took_ms(), 10_000);
+        assert_eq!(progress.elapsed(Moment(START + 72_000)), 70_000, "the look is before");
+    }
 
     #[test]
     fn another_number_or_name_is_no_news() {

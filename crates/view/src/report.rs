@@ -7,9 +7,11 @@ use castle_model::plan::Direction;
 use castle_model::time::length;
 use castle_model::{Failure, StepDecl, StepId};
 
+use crate::alike::{Failed, parts, together};
 use crate::critical_path::critical_path;
-use crate::progress::{Progress, StepProgress, StepStatus};
-use crate::style::{Style, Tone, clean, count, cut, table};
+use crate::progress::{LayerTally as Tally, Progress, StepProgress, StepStatus};
+use crate::style::{Style, Tone, clean, count, cut};
+use crate::table::table;
 
 /// Steps of the critical path that are shown; the shortest beyond them are folded into one line.
 const PATH_ROWS: usize = 10;
@@ -20,7 +22,7 @@ pub fn end(progress: &Progress, decls: &[&StepDecl], go_on: &[String], style: St
     let mut parts = vec![headline(progress, style)];
     let failures = failures(progress, style);
     if progress.steps.values().any(StepProgress::has_changed) || !failures.is_empty() {
-        parts.push(layers(progress));
+        parts.push(layers(progress, style));
         parts.extend(path(progress, decls, style));
     }
     parts.extend(failures);
@@ -55,6 +57,10 @@ fn headline(progress: &Progress, style: Style) -> String {
     let failed = of(progress, StepStatus::Failed).count();
     let (what, tone) = match (progress.outcome, down) {
         (Some(RunOutcome::Done), false) => (format!("stands: {steps}"), Tone::Good),
+        (Some(RunOutcome::Done), true) if !progress.left.is_empty() => {
+            let left = count(progress.left.len(), "thing");
+            (format!("is gone but for {left}: {steps}"), Tone::Bad)
+        }
         (Some(RunOutcome::Done), true) => (format!("is gone: {steps}"), Tone::Good),
         (Some(RunOutcome::Failed), _) => {
             (format!("is not finished: {failed} of {steps} failed"), Tone::Bad)
@@ -62,9 +68,12 @@ fn headline(progress: &Progress, style: Style) -> String {
         (Some(RunOutcome::Interrupted), _) => (format!("was interrupted: {steps}"), Tone::Wait),
         (None, _) => (format!("is under way: {steps}"), Tone::Wait),
     };
-    let changed = match progress.steps.values().filter(|step| step.has_changed()).count() {
-        0 => "nothing changed".to_owned(),
-        number => format!("{number} changed"),
+    let changed = progress.steps.values().filter(|step| step.has_changed()).count();
+    let changed = match (changed, begun(progress).len()) {
+        (0, 0) => "nothing changed".to_owned(),
+        (0, begun) => format!("{begun} begun and not over"),
+        (changed, 0) => format!("{changed} changed"),
+        (changed, begun) => format!("{changed} changed, {begun} begun and not over"),
     };
     // One layer may go alone (`castle down --layer`): then the castle is not gone.
     let alone = match progress.layers.as_slice() {
@@ -76,13 +85,14 @@ fn headline(progress: &Progress, style: Style) -> String {
     style.hang("", &text, Some(tone)) + "\n"
 }
 
-fn layers(progress: &Progress) -> String {
-    let head = ["layer", "steps", "done", "changed", "failed", "not run", "took"];
+fn layers(progress: &Progress, style: Style) -> String {
+    let head = ["layer", "steps", "done", "changed", "failed", "begun", "not run", "took"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let mut sums = [0; 5];
+    let mut sums = [0; 6];
     for layer in &progress.layers {
         let tally = progress.tally(layer);
-        let numbers = [tally.steps, tally.done, tally.changed, tally.failed, tally.not_run];
+        let Tally { steps, done, changed, failed, begun, not_run, .. } = tally;
+        let numbers = [steps, done, changed, failed, begun, not_run];
         for (sum, number) in sums.iter_mut().zip(numbers) {
             *sum += number;
         }
@@ -90,15 +100,18 @@ fn layers(progress: &Progress) -> String {
         rows.push(row(layer.as_str(), numbers, took));
     }
     rows.push(row("all", sums, length(progress.took_ms)));
-    if sums[3] + sums[4] == 0 {
-        for row in &mut rows {
-            row.drain(4..6);
+    let troubled = sums[3] + sums[4] + sums[5] > 0;
+    for row in &mut rows {
+        match (troubled, sums[4]) {
+            (false, _) => drop(row.drain(4..7)),
+            (true, 0) => drop(row.remove(5)),
+            (true, _) => {}
         }
     }
-    table(&rows, &[true])
+    table(&rows, &[true], style.width)
 }
 
-fn row(name: &str, numbers: [usize; 5], took: String) -> Vec<String> {
+fn row(name: &str, numbers: [usize; 6], took: String) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     row.extend(numbers.map(|number| number.to_string()));
     row.push(took);
@@ -110,12 +123,11 @@ fn path(progress: &Progress, decls: &[&StepDecl], style: Style) -> Option<String
     if path.total_ms == 0 || progress.took_ms == 0 {
         return None;
     }
-    let percent = path.total_ms * 100 / progress.took_ms;
-    let mut text = format!(
-        "critical path: {} of {} ({percent} %)\n",
-        length(path.total_ms),
-        length(progress.took_ms)
-    );
+    let (total, took) = (length(path.total_ms), length(progress.took_ms));
+    let percent = (path.total_ms * 100 + progress.took_ms / 2) / progress.took_ms;
+    // What reads the same is all of it.
+    let percent = if total == took { 100 } else { percent.min(99) };
+    let mut text = format!("critical path: {total} of {took} ({percent} %)\n");
     let mut lengths: Vec<u64> = path.steps.iter().map(|(_, took)| *took).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
     let shortest = lengths.get(PATH_ROWS - 1).copied().unwrap_or(0).max(1);
@@ -136,42 +148,45 @@ fn path(progress: &Progress, decls: &[&StepDecl], style: Style) -> Option<String
         let together: u64 = folded.iter().map(|(_, took)| *took).sum();
         rows.push(vec![format!("  {} more", folded.len()), length(together), String::new()]);
     }
-    text.push_str(&table(&rows, &[true, false, true]));
+    text.push_str(&table(&rows, &[true, false, true], style.width));
     Some(text)
 }
 
 fn failures(progress: &Progress, style: Style) -> Vec<String> {
     let failed = of(progress, StepStatus::Failed);
-    failed
-        .filter_map(|(id, step)| {
-            let failure = step.failure.as_ref()?;
-            let mut text =
-                style.hang("failed: ", &format!("{id} ({})", failure.class), Some(Tone::Bad));
+    let failed = failed.filter_map(|(id, step)| Some((id, step.failure.as_ref()?)));
+    let told = |group: Vec<Failed<'_>>| {
+        let class = group.first().map(|(_, failure)| failure.class.told()).unwrap_or_default();
+        let ids: Vec<&StepId> = group.iter().map(|(id, _)| *id).collect();
+        let names = ids.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+        let mut text = style.hang("failed: ", &format!("{names} ({class})"), Some(Tone::Bad));
+        text.push('\n');
+        text.push_str(&labelled(parts(&group), style));
+        if let Some(blocked) = blocked_by(progress, &ids) {
+            text.push_str(&style.hang("  blocks    ", &blocked, None));
             text.push('\n');
-            text.push_str(&explained(failure, style));
-            if let Some(blocked) = blocked_by(progress, id) {
-                text.push_str(&style.hang("  blocks    ", &blocked, None));
-                text.push('\n');
-            }
-            Some(text)
-        })
-        .collect()
+        }
+        text
+    };
+    together(failed).into_iter().map(told).collect()
 }
 
 /// What, why, every finding, last evidence and hint, one under the other.
 pub(crate) fn explained(failure: &Failure, style: Style) -> String {
-    let lines = failure
-        .parts()
-        .into_iter()
-        .map(|(label, text)| style.hang(&format!("  {label:<10}"), &text, None));
+    labelled(failure.parts(), style)
+}
+
+fn labelled(parts: Vec<(&str, String)>, style: Style) -> String {
+    let lines =
+        parts.into_iter().map(|(label, text)| style.hang(&format!("  {label:<10}"), &text, None));
     lines.map(|line| line + "\n").collect()
 }
 
-/// What a failed step keeps from running, counted and named by kind.
-pub(crate) fn blocked_by(progress: &Progress, by: &StepId) -> Option<String> {
+/// What failed steps keep from running, counted and named by kind.
+pub(crate) fn blocked_by(progress: &Progress, by: &[&StepId]) -> Option<String> {
     let blocked = of(progress, StepStatus::Blocked);
     let ids: Vec<&StepId> = blocked
-        .filter(|(_, step)| step.blocked_by.as_ref() == Some(by))
+        .filter(|(_, step)| step.blocked_by.as_ref().is_some_and(|step| by.contains(&step)))
         .map(|(id, _)| id)
         .collect();
     (!ids.is_empty()).then(|| folded(&ids))
@@ -194,10 +209,31 @@ pub(crate) fn folded(ids: &[&StepId]) -> String {
 /// Steps that nothing stopped but the end of the run.
 fn left_over(progress: &Progress, style: Style) -> Option<String> {
     progress.outcome?;
-    let open = |status: StepStatus| !status.is_over();
-    let ids: Vec<&StepId> =
-        progress.steps.iter().filter(|(_, step)| open(step.status)).map(|(id, _)| id).collect();
-    (!ids.is_empty()).then(|| style.hang("not run: ", &folded(&ids), None) + "\n")
+    let (begun, open) = (begun(progress), |status: StepStatus| !status.is_over());
+    let not_run =
+        progress.steps.iter().filter(|(id, step)| open(step.status) && !begun.contains(id));
+    let not_run: Vec<&StepId> = not_run.map(|(id, _)| id).collect();
+    let mut text = String::new();
+    if !begun.is_empty() {
+        let told = format!(
+            "{}; what they have begun goes on without castle, and the next run waits for its end",
+            folded(&begun)
+        );
+        text.push_str(&(style.hang("under way: ", &told, Some(Tone::Wait)) + "\n"));
+    }
+    if !not_run.is_empty() {
+        text.push_str(&(style.hang("not run: ", &folded(&not_run), None) + "\n"));
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Steps that had begun something elsewhere when the run ended without them.
+fn begun(progress: &Progress) -> Vec<&StepId> {
+    if progress.outcome.is_none() {
+        return Vec::new();
+    }
+    let begun = progress.steps.iter().filter(|(_, step)| step.is_begun());
+    begun.map(|(id, _)| id).collect()
 }
 
 fn of(progress: &Progress, status: StepStatus) -> impl Iterator<Item = (&StepId, &StepProgress)> {
@@ -205,123 +241,4 @@ fn of(progress: &Progress, status: StepStatus) -> impl Iterator<Item = (&StepId,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example::{decls, failed_run, good_run, quiet_run};
-
-    fn shown(events: &[castle_model::Event], go_on: &[&str]) -> String {
-        shown_at(80, events, go_on)
-    }
-
-    fn shown_at(width: usize, events: &[castle_model::Event], go_on: &[&str]) -> String {
-        let style = Style { width, ..Style::default() };
-        let go_on: Vec<String> = go_on.iter().map(|command| (*command).to_owned()).collect();
-        let decls = decls();
-        let mut progress = Progress::new(&decls);
-        for event in events {
-            progress.apply(event);
-        }
-        end(&progress, &decls.iter().collect::<Vec<_>>(), &go_on, style)
-    }
-
-    #[test]
-    fn after_a_good_run() {
-        insta::assert_snapshot!(shown(&good_run(), &[]), @"
-        castle blue (a rehearsal) stands: 6 steps, 5 changed, 1:36
-
-        layer     steps  done  changed    took
-        secrets       1     1        0   0.5 s
-        platform      4     4        4    1:22
-        gitops        1     1        1  12.6 s
-        all           6     6        5    1:36
-
-        critical path: 1:35 of 1:36 (99 %)
-          secrets/read       0.5 s  secrets of blue in Infisical
-          platform/image    11.3 s  Talos 1.13.9 image on pve:local
-          platform/vm/w-01  20.8 s  VM w-01 (431) on pve
-          platform/vip      50.4 s  API server at 192.168.1.210
-          gitops/flux       12.6 s  Flux and its controllers
-
-        handover: Flux owns what the cluster hosts, from
-                  https://github.com/example/tazlab-k8s, main, clusters/blue at 3f2a91c;
-                  castle only observes
-        ");
-    }
-
-    #[test]
-    fn after_a_failed_run() {
-        insta::assert_snapshot!(shown(&failed_run(), &["castle up"]), @"
-        castle blue (a rehearsal) is not finished: 1 of 6 steps failed, 2 changed, 31.1
-        s
-
-        layer     steps  done  changed  failed  not run    took
-        secrets       1     1        0       0        0   0.5 s
-        platform      4     2        2       1        1  30.1 s
-        gitops        1     0        0       0        1       -
-        all           6     3        2       1        2  31.1 s
-
-        critical path: 30.6 s of 31.1 s (98 %)
-          secrets/read        0.5 s  secrets of blue in Infisical
-          platform/image     11.3 s  Talos 1.13.9 image on pve:local
-          platform/vm/cp-01  18.8 s  VM cp-01 (421) on pve
-
-        failed: platform/vm/w-01 (denied)
-          what      create VM 431 on node pve
-          why       403 Permission check failed (/vms/431, VM.Allocate)
-          last seen the token castle@pve!blue has VM.Allocate on /vms/421 to /vms/430
-                    only
-          hint      give the token's role VM.Allocate on the whole range of vmids
-          blocks    2 steps: gitops/flux, platform/vip
-
-        next: `castle up`
-        ");
-    }
-
-    #[test]
-    fn on_a_narrow_terminal_no_line_is_left_to_the_terminal_to_break() {
-        for width in [44, 60] {
-            let text = shown_at(width, &good_run(), &[]);
-            let widest = text.lines().map(crate::style::columns).max().unwrap_or(0);
-            assert!(widest <= width, "{width}: {widest}\n{text}");
-        }
-        insta::assert_snapshot!(shown_at(44, &good_run(), &[]), @"
-        castle blue (a rehearsal) stands: 6 steps, 5
-        changed, 1:36
-
-        layer     steps  done  changed    took
-        secrets       1     1        0   0.5 s
-        platform      4     4        4    1:22
-        gitops        1     1        1  12.6 s
-        all           6     6        5    1:36
-
-        critical path: 1:35 of 1:36 (99 %)
-          secrets/read       0.5 s  secrets of blue…
-          platform/image    11.3 s  Talos 1.13.9 im…
-          platform/vm/w-01  20.8 s  VM w-01 (431) o…
-          platform/vip      50.4 s  API server at 1…
-          gitops/flux       12.6 s  Flux and its co…
-
-        handover: Flux owns what the cluster hosts,
-                  from
-              https://github.com/example/tazlab-k8s,
-                  main, clusters/blue at 3f2a91c;
-                  castle only observes
-        ");
-    }
-
-    #[test]
-    fn a_layer_that_went_alone_is_not_the_castle() {
-        let mut decls = decls();
-        decls.retain(|decl| decl.layer.as_str() == "gitops");
-        let mut progress = Progress::new(&decls);
-        progress.direction = Some(Direction::Down);
-        progress.outcome = Some(RunOutcome::Done);
-        let told = headline(&progress, Style::default());
-        assert_eq!(told, "layer gitops of castle is gone: 1 step, nothing changed, 0.0 s\n");
-    }
-
-    #[test]
-    fn after_a_run_with_nothing_to_do() {
-        insta::assert_snapshot!(shown(&quiet_run(), &[]), @"castle blue (a rehearsal) stands: 6 steps, nothing changed, 0.5 s");
-    }
-}
+mod tests;

@@ -25,8 +25,10 @@ use crate::history::Expected;
 use crate::progress::{Progress, StepProgress, StepStatus};
 use crate::style::{Line, Span, Style, Tone, columns, count, cut};
 
+mod meter;
 mod rows;
 
+pub use self::meter::download;
 use self::rows::Sheet;
 
 /// What a picture is made from.
@@ -58,8 +60,7 @@ pub struct Turn {
 /// A screen that is higher gets an empty line above the picture.
 const HIGH: usize = 16;
 
-/// Marks of a bar; screens that are narrower than [`WIDE`] get half of them.
-const BAR: usize = 20;
+/// Screens that are narrower say less.
 const WIDE: usize = 76;
 
 /// One layer of the picture.
@@ -90,13 +91,16 @@ pub fn lines(scene: Scene<'_>, style: Style, height: usize) -> Vec<Line> {
         scene.progress.layers.iter().map(|layer| block(&sheet, layer)).collect();
     let shown = fold(&sheet, &mut blocks, room);
     let mut lines = Vec::new();
-    if height >= HIGH && shown + foot.len() < height {
+    let mut free = room.saturating_sub(shown);
+    if height >= HIGH && free > 0 {
         lines.push(Line::new());
+        free -= 1;
     }
+    unfold(&mut blocks, free);
     for block in blocks {
         lines.push(block.head);
         lines.extend(block.failures.into_iter().flatten());
-        lines.extend(block.steps.into_iter().map(|row| row.line));
+        lines.extend(block.steps.into_iter().flat_map(rows::Row::lines));
     }
     lines.truncate(height - foot.len());
     lines.extend(foot);
@@ -204,6 +208,20 @@ fn hide(blocks: &mut [Block], keep: usize) {
     }
 }
 
+/// Tells what does not fit in one line each in more, as far as there is room, the most interesting first.
+fn unfold(blocks: &mut [Block], mut free: usize) {
+    let mut rows: Vec<&mut rows::Row> =
+        blocks.iter_mut().flat_map(|block| &mut block.steps).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.interest));
+    for row in rows {
+        let more = row.whole.len().saturating_sub(1);
+        if more > 0 && more <= free {
+            free -= more;
+            row.unfolded = true;
+        }
+    }
+}
+
 /// How far the run is, and what decided that it is not further.
 fn foot(sheet: &Sheet<'_>) -> Vec<Line> {
     let Scene { progress, decls, now, turn, .. } = sheet.scene;
@@ -256,13 +274,10 @@ fn ending(progress: &Progress) -> &'static str {
 
 /// A bar that is full in so many parts of all.
 fn bar(sheet: &Sheet<'_>, done: usize, of: usize) -> Line {
-    let width = if sheet.style.width < WIDE { BAR / 2 } else { BAR };
-    let full = (done * width).checked_div(of).unwrap_or(0).min(width);
-    let (mark, rest) = (sheet.style.signs.pick("█", "#"), sheet.style.signs.pick("░", "."));
-    vec![
-        Span::new(mark.repeat(full), Some(Tone::Good)),
-        Span::new(rest.repeat(width - full) + " ", Some(Tone::Quiet)),
-    ]
+    let width = meter::length(sheet.style);
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let (full, rest) = meter::marks(sheet.style.signs, width, number(done), number(of));
+    vec![Span::new(full, Some(Tone::Good)), Span::new(rest + " ", Some(Tone::Quiet))]
 }
 
 /// A line that no width breaks.

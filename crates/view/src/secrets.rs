@@ -5,7 +5,8 @@ use castle_model::time::Moment;
 use castle_model::{CastleName, Incarnation};
 use serde::Serialize;
 
-use crate::style::{Style, Tone, count, table};
+use crate::style::{Style, Tone, count};
+use crate::table::table;
 
 /// What is said of a value that is empty.
 const EMPTY: &str = "it is empty";
@@ -154,7 +155,7 @@ impl Keys {
             let mut rows = vec![["key", "used for", "form", "from"].map(str::to_owned).to_vec()];
             rows.extend(self.keys.iter().map(Key::row));
             text.push('\n');
-            text.push_str(&table(&rows, &[true; 4]));
+            text.push_str(&table(&rows, &[true; 4], style.width));
         }
         let troubles: Vec<String> = self.keys.iter().filter_map(|key| key.trouble(style)).collect();
         let notices = self.notices.iter().map(|notice| style.hang("notice: ", notice, None));
@@ -242,7 +243,11 @@ impl Escrow {
             _ => None,
         });
         let foreign: String = foreign.collect();
-        format!("{}\n\n{}{foreign}", style.hang("", &title, None), table(&rows, &[true; 4]))
+        format!(
+            "{}\n\n{}{foreign}",
+            style.hang("", &title, None),
+            table(&rows, &[true; 4], style.width)
+        )
     }
 }
 

@@ -9,8 +9,9 @@ use castle_model::{CastleName, Change, Failure, Incarnation, LayerName, StepDecl
 use serde::Serialize;
 
 use crate::live::{self, Live};
-use crate::report::explained;
-use crate::style::{Style, Tone, table};
+use crate::report::{explained, next};
+use crate::style::{Style, Tone};
+use crate::table::table;
 
 /// What the records say of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,6 +50,18 @@ pub enum Known {
     },
 }
 
+/// How one layer stands, as the journals know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LayerStanding {
+    /// In a word: `stands`, `under way`, `interrupted`, `begun`, `failed`, `absent`, `journal damaged`.
+    pub state: &'static str,
+    /// How many of its steps are done and proven.
+    pub proven: usize,
+    /// How many are not.
+    pub open: usize,
+}
+
 /// The last run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -59,6 +72,8 @@ pub struct LastRun {
     pub started: Moment,
     /// When and how it ended; none if it still runs or was killed.
     pub ended: Option<(Moment, RunOutcome)>,
+    /// How long it took, by a clock that never jumps, if that is remembered.
+    pub took_ms: Option<u64>,
 }
 
 /// All that is known of a castle.
@@ -75,6 +90,16 @@ pub struct Standing {
     pub last_run: Option<LastRun>,
     /// Who works on it now, in words.
     pub holder: Option<String>,
+    /// The castle in a word: `not born`, `at work`, `stands`, `begun`, `failed`, `interrupted`, `killed`, `gone`, `damaged`.
+    pub state: &'static str,
+    /// Each layer that the castle file declares.
+    pub layers: BTreeMap<LayerName, LayerStanding>,
+    /// How many steps the castle file declares.
+    pub declared: usize,
+    /// The command that comes next, if one does.
+    pub next: Option<String>,
+    /// In a rehearsal: the commands that mend what was broken in the last run, to be given before that.
+    pub mends: Vec<String>,
     /// The steps that something is known of.
     pub steps: BTreeMap<StepId, Known>,
     /// The run that is going on, as its events tell it.
@@ -85,6 +110,60 @@ pub struct Standing {
     pub damaged: BTreeMap<LayerName, String>,
     /// What makes all of the journals unreadable, if anything does.
     pub damage: Option<String>,
+}
+
+impl Standing {
+    /// Adds what follows from what is known: layers, the castle in a word, and the next command, of those that begin with
+    /// `command`.
+    #[must_use]
+    pub fn judged(mut self, decls: &[StepDecl], command: &str) -> Self {
+        self.declared = decls.len();
+        self.layers = layers(decls)
+            .into_iter()
+            .map(|layer| (layer.clone(), layer_standing(&self, decls, layer)))
+            .collect();
+        self.state = self.word();
+        self.next = self.next_command().map(|word| format!("{command} {word}"));
+        if self.next.is_none() {
+            self.mends.clear();
+        }
+        self
+    }
+
+    fn word(&self) -> &'static str {
+        let all = |state: &str| self.layers.values().all(|layer| layer.state == state);
+        let ended = self.last_run.as_ref().map(|run| (run.direction, run.ended));
+        if self.damage.is_some() || !self.damaged.is_empty() {
+            return "damaged";
+        }
+        if self.holder.is_some() {
+            return "at work";
+        }
+        match ended {
+            None => "not born",
+            Some((_, None)) => "killed",
+            Some((_, Some((_, RunOutcome::Interrupted)))) => "interrupted",
+            Some((_, Some((_, RunOutcome::Failed)))) => "failed",
+            Some((Direction::Down, _)) => "gone",
+            Some(_) if all("stands") => "stands",
+            Some(_) => "begun",
+        }
+    }
+
+    fn next_command(&self) -> Option<&'static str> {
+        if self.holder.is_some() {
+            return self.now.is_some().then_some("attach");
+        }
+        if self.rebirth.is_some() {
+            return Some("rebirth");
+        }
+        let down = self.last_run.as_ref().is_some_and(|run| run.direction == Direction::Down);
+        match self.state {
+            "stands" => None,
+            "interrupted" | "killed" | "failed" | "damaged" if down => Some("down"),
+            _ => Some("up"),
+        }
+    }
 }
 
 /// The castle as text, for a moment `now`.
@@ -102,11 +181,13 @@ pub fn text(standing: &Standing, decls: &[StepDecl], now: Moment, style: Style) 
     text.push('\n');
     let mut rows = vec![["layer", "proven", "open", ""].map(str::to_owned).to_vec()];
     for layer in layers(decls) {
-        rows.push(layer_row(standing, decls, layer));
+        let LayerStanding { state, proven, open } = layer_standing(standing, decls, layer);
+        let of = format!("{proven}/{}", proven + open);
+        rows.push(vec![layer.to_string(), of, open.to_string(), state.to_owned()]);
     }
-    text.push_str(&table(&rows, &[true, false, false, true]));
+    text.push_str(&table(&rows, &[true, false, false, true], style.width));
     for decl in decls {
-        text.push_str(&trouble(decl, standing.steps.get(&decl.id), now, style));
+        text.push_str(&trouble(decl, standing, now, style));
     }
     for (layer, why) in &standing.damaged {
         text.push('\n');
@@ -121,6 +202,12 @@ pub fn text(standing: &Standing, decls: &[StepDecl], now: Moment, style: Style) 
     if standing.damage.is_some() || !standing.damaged.is_empty() {
         let cure = "`castle up` and `castle down` set it aside and read the world instead";
         text.push_str(&style.hang("         ", cure, None));
+        text.push('\n');
+    }
+    if let (Some(command), None) = (&standing.next, &standing.holder) {
+        text.push('\n');
+        let commands = [standing.mends.as_slice(), std::slice::from_ref(command)].concat();
+        text.push_str(&next(&commands));
         text.push('\n');
     }
     text
@@ -157,16 +244,15 @@ fn run_line(standing: &Standing, now: Moment, style: Style) -> String {
                 RunOutcome::Failed => "failed",
                 RunOutcome::Interrupted => "interrupted",
             };
-            let took = length(ended.since(run.started));
+            let took = length(run.took_ms.unwrap_or_else(|| ended.since(run.started)));
             format!("last run: {way}, {how} in {took}, {} ago", length(now.since(*ended)))
         }
         (None, Some(_)) => {
             format!("last run: {way}, under way for {}", length(now.since(run.started)))
         }
-        (None, None) => format!(
-            "last run: {way}, begun {} ago and killed; run the same command again, it goes on",
-            length(now.since(run.started))
-        ),
+        (None, None) => {
+            format!("last run: {way}, begun {} ago and killed", length(now.since(run.started)))
+        }
     };
     // What is going on has a line of its own, with more in it.
     let mut text = match standing.now {
@@ -191,7 +277,7 @@ fn layers(decls: &[StepDecl]) -> Vec<&LayerName> {
     layers
 }
 
-fn layer_row(standing: &Standing, decls: &[StepDecl], layer: &LayerName) -> Vec<String> {
+fn layer_standing(standing: &Standing, decls: &[StepDecl], layer: &LayerName) -> LayerStanding {
     let of_layer: Vec<&StepDecl> = decls.iter().filter(|decl| decl.layer == *layer).collect();
     let known = |decl: &&&StepDecl| standing.steps.get(&decl.id);
     let count = |test: &dyn Fn(&Known) -> bool| {
@@ -200,27 +286,29 @@ fn layer_row(standing: &Standing, decls: &[StepDecl], layer: &LayerName) -> Vec<
     let done = count(&|known| matches!(known, Known::Done { .. }));
     let failed = count(&|known| matches!(known, Known::Failed { .. }));
     let intended = count(&|known| matches!(known, Known::Intended { .. }));
-    let word = if standing.damaged.contains_key(layer) {
+    let state = if standing.damaged.contains_key(layer) {
         "journal damaged"
     } else if failed > 0 {
         "failed"
     } else if done == of_layer.len() {
         "stands"
-    } else if intended > 0 {
+    } else if intended > 0 && standing.holder.is_some() {
         "under way"
+    } else if intended > 0 {
+        "interrupted"
     } else if done > 0 {
         "begun"
     } else {
         "absent"
     };
-    let open = of_layer.len() - done;
-    vec![layer.to_string(), format!("{done}/{}", of_layer.len()), open.to_string(), word.to_owned()]
+    LayerStanding { state, proven: done, open: of_layer.len() - done }
 }
 
-fn trouble(decl: &StepDecl, known: Option<&Known>, now: Moment, style: Style) -> String {
-    match known {
+fn trouble(decl: &StepDecl, standing: &Standing, now: Moment, style: Style) -> String {
+    match standing.steps.get(&decl.id) {
         Some(Known::Failed { failure, at }) => {
-            let head = format!("{}, {} ago ({})", decl.id, length(now.since(*at)), failure.class);
+            let head =
+                format!("{}, {} ago ({})", decl.id, length(now.since(*at)), failure.class.told());
             let head = style.hang("failed: ", &head, Some(Tone::Bad));
             format!("\n{head}\n{}", explained(failure, style))
         }
@@ -229,7 +317,9 @@ fn trouble(decl: &StepDecl, known: Option<&Known>, now: Moment, style: Style) ->
             let ago = length(now.since(*at));
             let verb = verb.word_for(decl.wording);
             let text = format!("{}: {verb} {}, begun {ago} ago{task}", decl.id, decl.title);
-            format!("\n{}\n", style.hang("open: ", &text, Some(Tone::Wait)))
+            // Nobody carries on what nobody works on.
+            let label = if standing.holder.is_some() { "open: " } else { "interrupted: " };
+            format!("\n{}\n", style.hang(label, &text, Some(Tone::Wait)))
         }
         // What Flux builds is not castle's, so its layer alone does not tell how it stood.
         Some(Known::Done { proof, at, .. }) if decl.id == StepId::new("gitops", "convergence") => {

@@ -197,12 +197,34 @@ pub(crate) fn pad(text: &str, width: usize, signs: Signs) -> String {
     text
 }
 
+/// The words of a text between its single spaces; what stands in backquotes is there to be copied, and is one word.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let all = rest?;
+        let mut quoted = false;
+        let end = all.char_indices().find(|(at, c)| {
+            // A backquote that nobody closes is one sign like any other.
+            if *c == '`' {
+                quoted = !quoted && all[at + 1..].contains('`');
+            }
+            *c == ' ' && !quoted
+        });
+        let (word, after) = match end {
+            Some((at, _)) => (&all[..at], Some(&all[at + 1..])),
+            None => (all, None),
+        };
+        rest = after;
+        Some(word)
+    })
+}
+
 /// Breaks text between words. A word that no line can hold (an address, a digest) is there to be copied: it gets a line of its
 /// own, and a terminal breaks that without a mark.
-fn whole(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn whole(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
-    for word in text.split(' ') {
+    for word in words(text) {
         let long = columns(word);
         let full = if used == 0 { long > room } else { used + 1 + long > room };
         if full {
@@ -254,32 +276,19 @@ pub(crate) fn wrap(text: &str, room: usize, signs: Signs) -> Vec<String> {
     lines
 }
 
-/// A table: the first column to the left, the others as `left` says, two spaces between.
-pub(crate) fn table(rows: &[Vec<String>], left: &[bool]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let room = widths[column];
-            if column > 0 {
-                line.push_str("  ");
-            }
-            let padded = if left.get(column).copied().unwrap_or(false) {
-                format!("{cell:<room$}")
-            } else {
-                format!("{cell:>room$}")
-            };
-            line.push_str(&padded);
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+/// So much of a whole, in the unit that fits the whole.
+pub(crate) fn amount(done: u64, total: u64) -> String {
+    let (unit, bits) = if total >= 1 << 20 { ("MiB", 20) } else { ("KiB", 10) };
+    let whole = total.div_ceil(1 << bits);
+    // What is complete reads so, whatever its last part is.
+    let part = if done >= total { whole } else { done >> bits };
+    format!("{part} of {whole} {unit}")
+}
+
+/// So much, of nobody knows how much.
+pub(crate) fn so_far(done: u64) -> String {
+    let (unit, bits) = if done >= 1 << 20 { ("MiB", 20) } else { ("KiB", 10) };
+    format!("{} {unit}", done >> bits)
 }
 
 /// `1 step`, `2 steps`.
@@ -308,6 +317,17 @@ mod tests {
         0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
         ");
         assert_eq!(style.hang("", &digest, None), digest);
+    }
+
+    #[test]
+    fn a_command_is_one_word() {
+        let told = |text| words(text).collect::<Vec<_>>();
+        assert_eq!(
+            told("then `kill -INT 14630`, or a `b"),
+            ["then", "`kill -INT 14630`,", "or", "a", "`b"]
+        );
+        assert_eq!(told("(`a b`) `c`"), ["(`a b`)", "`c`"]);
+        assert_eq!(told(" a  b "), ["", "a", "", "b", ""]);
     }
 
     #[test]

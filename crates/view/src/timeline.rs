@@ -1,7 +1,7 @@
 //! A run as a picture in time: what each step did and waited for, what decided its length, and how it compares.
 //!
 //! [`Fold`] takes the events in as they come, so that a page of a run that goes on can be made from it too; [`Fold::timeline`] gives
-//! the whole picture as data. Whoever draws it draws this and nothing else. All times are milliseconds since the run began.
+//! the whole picture as data. Whoever draws it draws this and nothing else. All times are milliseconds since the first step began.
 
 mod compare;
 mod slack;
@@ -17,7 +17,7 @@ use castle_model::{Event, EventKind, Failure, LayerName, PastRun, StepDecl, Step
 pub use self::compare::{Compared, Slower};
 use self::track::Raw;
 pub use self::track::{Segment, SegmentKind, Try};
-use crate::critical_path::{Path, critical_path};
+use crate::critical_path::{Path, critical_path_so_far};
 use crate::progress::{LayerTally, Progress, StepProgress, StepStatus};
 
 /// Something that happened beside the steps' own work.
@@ -154,7 +154,7 @@ pub struct Timeline {
     pub took_ms: u64,
     /// How long the axis of time is.
     pub span_ms: u64,
-    /// When the plan stood: until then the world was looked at.
+    /// How long the world was looked at, until the plan stood; no part of the time that the run took.
     pub planned_ms: Option<u64>,
     /// How many steps the plan had of each word.
     pub counts: BTreeMap<String, usize>,
@@ -216,7 +216,7 @@ impl Fold {
         self.progress.apply(event);
         let at = self.progress.elapsed(event.at);
         if let EventKind::Planned { .. } = event.kind {
-            self.planned = Some(at);
+            self.planned = self.progress.started.map(|started| event.at.since(started));
         }
         match step_of(&event.kind) {
             Some(step) => self.raw.entry(step.clone()).or_default().apply(at, &event.kind),
@@ -230,14 +230,19 @@ impl Fold {
     pub fn timeline(&self, decls: &[&StepDecl], history: &[PastRun]) -> Timeline {
         let progress = &self.progress;
         let last = progress.elapsed(progress.now);
-        let path = critical_path(progress, decls);
+        // What was cut off counts with what it took until then.
+        let path = critical_path_so_far(progress, decls, progress.now);
         let spans: BTreeMap<StepId, (u64, u64)> =
             self.raw.iter().filter_map(|(id, raw)| Some((id.clone(), raw.span(last)?))).collect();
         let picture = Picture {
             fold: self,
             last,
             critical: path.steps.iter().map(|(id, _)| id).collect(),
-            slack: slack::slack(progress, decls, &spans),
+            // Of a run that was not finished nobody knows how long it would have been.
+            slack: match progress.outcome {
+                Some(RunOutcome::Done) => slack::slack(progress, decls, &spans),
+                _ => BTreeMap::new(),
+            },
             needs: slack::direct_needs(decls),
             compared: compare::compare(progress.run.as_ref(), history),
             spans,
@@ -302,11 +307,10 @@ impl Picture<'_> {
         let mut steps: Vec<Track> = own.map(|(id, step)| self.track(id, step)).collect();
         let began = |step: &Track| step.span.map_or(u64::MAX, |(begin, _)| begin);
         steps.sort_by_key(|step| (began(step), step.span.map(|(_, end)| end)));
-        let span = steps
-            .iter()
-            .filter_map(|step| step.span)
-            .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-        LayerTrack { name: name.clone(), tally: progress.tally(name), span, steps }
+        let tally = progress.tally(name);
+        let span =
+            tally.span.map(|(first, last)| (progress.elapsed(first), progress.elapsed(last)));
+        LayerTrack { name: name.clone(), tally, span, steps }
     }
 
     fn track(&self, id: &StepId, step: &StepProgress) -> Track {

@@ -1,6 +1,6 @@
 //! Why a step is where it is: what it waits for, since when, what was seen last, what depends on it; or what proved it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use castle_model::deadline::Deadlines;
 use castle_model::plan::Direction;
@@ -10,7 +10,35 @@ use serde::Serialize;
 
 use crate::progress::{Progress, StepStatus};
 use crate::report::folded;
-use crate::style::{Style, Tone};
+use crate::style::{Style, Tone, amount, count};
+
+/// So many bytes of a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Fetched {
+    /// Bytes that are done.
+    pub done: u64,
+    /// Bytes of the whole.
+    pub total: u64,
+}
+
+/// An open step that others wait for in the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Root {
+    /// Which.
+    pub step: StepId,
+    /// The steps between, the one that is needed first of all at the beginning.
+    pub through: Vec<StepId>,
+    /// Where it stands; `pending` if only its turn has not come.
+    pub status: &'static str,
+    /// For how long it has been at it, in milliseconds.
+    pub for_ms: Option<u64>,
+    /// What it waits for itself, or why it failed.
+    pub waits_for: Option<String>,
+    /// How long ago that was first seen so, in milliseconds.
+    pub seen_ms_ago: Option<u64>,
+}
 
 /// What is known of one step in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,8 +58,10 @@ pub struct Answer {
     pub waits_for: Option<String>,
     /// Since when it waits, in milliseconds before now.
     pub waits_ms: Option<u64>,
-    /// How long ago what is missing was seen so, in milliseconds.
+    /// How long ago what is missing was seen so, in milliseconds; before the end of the run, if that is over, and none if it was killed.
     pub seen_ms_ago: Option<u64>,
+    /// How much is done of something whose length is known.
+    pub fetched: Option<Fetched>,
     /// Tries that met a transient failure.
     pub retries: u32,
     /// What the last of them said.
@@ -48,8 +78,12 @@ pub struct Answer {
     pub proof: Option<String>,
     /// What it needs and is not there yet, with where each stands.
     pub needs: BTreeMap<StepId, &'static str>,
+    /// Where it has not begun: the open steps at the root of what it waits for.
+    pub roots: Vec<Root>,
     /// Which failed step it is blocked by.
     pub blocked_by: Option<StepId>,
+    /// Why that one failed.
+    pub blocked_why: Option<String>,
     /// Everything that can not begin before it is done.
     pub behind: BTreeSet<StepId>,
     /// The usual length of the longest path behind it, in milliseconds.
@@ -136,6 +170,8 @@ fn answer(
         let there = matches!(status, StepStatus::Done | StepStatus::Undone | StepStatus::Skipped);
         (!there).then(|| ((*need).clone(), status.word()))
     });
+    // Nothing waits any more once the run is over.
+    let last = if asked.over { progress.now } else { now };
     let ended = known.took_ms.zip(known.started).map(|(took, from)| Moment(from.0 + took));
     let weights = asked.decls.iter().map(|decl| (&decl.id, decl.weight)).collect();
     Some(Answer {
@@ -145,8 +181,14 @@ fn answer(
         for_ms: known.took_ms.or(since.filter(|_| busy)),
         ended_ms_ago: ended.map(|ended| now.since(ended)),
         waits_for: known.waiting.as_ref().map(|(reason, _)| reason.clone()),
-        waits_ms: known.waiting_since.map(|since| now.since(since)),
-        seen_ms_ago: known.waiting.as_ref().map(|(_, at)| now.since(*at)),
+        waits_ms: known.waiting_since.map(|since| last.since(since)),
+        // Of a run that was killed, nobody knows for how long it stayed so.
+        seen_ms_ago: known
+            .waiting
+            .as_ref()
+            .filter(|_| !asked.over || progress.outcome.is_some())
+            .map(|(_, at)| last.since(*at)),
+        fetched: known.fetched.map(|(done, total)| Fetched { done, total }),
         retries: known.retries,
         tried: known.tried.clone(),
         task: known.task.clone().filter(|_| busy),
@@ -158,10 +200,95 @@ fn answer(
         failure: known.failure.clone(),
         proof: known.proof.as_ref().map(|(proof, _)| proof.clone()),
         needs: missing.collect(),
+        roots: if known.status == StepStatus::Pending {
+            roots(asked, &decl.id, needs)
+        } else {
+            Vec::new()
+        },
         blocked_by: known.blocked_by.clone(),
+        blocked_why: known.blocked_by.as_ref().and_then(|by| {
+            let failure = progress.steps.get(by)?.failure.as_ref()?;
+            Some(failure.to_string())
+        }),
         behind: all_behind(&decl.id, behind),
         behind_ms: longest_behind(&decl.id, behind, &weights, &mut BTreeMap::new()),
     })
+}
+
+/// The open steps that a step waits for in the end, each by the shortest way.
+fn roots(
+    asked: Asked<'_>,
+    step: &StepId,
+    needs: &BTreeMap<&StepId, BTreeSet<&StepId>>,
+) -> Vec<Root> {
+    let Asked { progress, now, .. } = asked;
+    let missing = |id: &StepId| -> Vec<StepId> {
+        let over = [StepStatus::Done, StepStatus::Undone, StepStatus::Skipped];
+        let open = |need: &&&StepId| {
+            progress.steps.get(**need).is_some_and(|known| !over.contains(&known.status))
+        };
+        needs.get(id).into_iter().flatten().filter(open).map(|need| (*need).clone()).collect()
+    };
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut open: VecDeque<Vec<StepId>> = missing(step).into_iter().map(|id| vec![id]).collect();
+    while let Some(mut way) = open.pop_front() {
+        let Some(id) = way.last().filter(|id| seen.insert((*id).clone())).cloned() else {
+            continue;
+        };
+        let Some(known) = progress.steps.get(&id) else { continue };
+        let further = missing(&id);
+        let waits = matches!(known.status, StepStatus::Pending | StepStatus::Blocked);
+        if waits && !further.is_empty() {
+            open.extend(further.into_iter().map(|next| [way.clone(), vec![next]].concat()));
+            continue;
+        }
+        way.pop();
+        let waiting = known.waiting.as_ref();
+        let failed = known.failure.as_ref().map(ToString::to_string);
+        found.push(Root {
+            step: id,
+            through: way,
+            status: known.status.word(),
+            for_ms: known.took_ms.or(known.started.map(|started| now.since(started))),
+            waits_for: failed.or(waiting.map(|(reason, _)| reason.clone())),
+            seen_ms_ago: waiting.map(|(_, at)| now.since(*at)),
+        });
+    }
+    found
+}
+
+/// How many of the steps at the root are told in words.
+const ROOTS: usize = 4;
+
+/// The steps at the root in words.
+fn rooted(answer: &Answer, over: bool) -> Vec<String> {
+    let one = |root: &Root| {
+        let through = match root.through.as_slice() {
+            [] => String::new(),
+            [one] => format!(" (through {one})"),
+            [first, more @ ..] => {
+                format!(" (through {first} and {})", count(more.len(), "more step"))
+            }
+        };
+        let took = root.for_ms.map(length).unwrap_or_default();
+        let how = match (root.status, &root.waits_for) {
+            ("running" | "waiting", _) if over => format!("was {} when the run ended", root.status),
+            ("pending", _) => "its turn has not come".to_owned(),
+            ("failed", Some(why)) => format!("failed: {why}"),
+            (_, Some(reason)) => {
+                let seen = root.seen_ms_ago.map(length).unwrap_or_default();
+                format!("under way for {took}: {reason}, seen so for {seen}")
+            }
+            (status, None) => format!("{status} for {took}"),
+        };
+        format!("{}{through}: {how}", root.step)
+    };
+    let mut told: Vec<String> = answer.roots.iter().take(ROOTS).map(one).collect();
+    if let more @ 1.. = answer.roots.len().saturating_sub(ROOTS) {
+        told.push(format!("{}, which --json names", count(more, "more step")));
+    }
+    told
 }
 
 fn all_behind(step: &StepId, behind: &BTreeMap<&StepId, BTreeSet<&StepId>>) -> BTreeSet<StepId> {
@@ -206,7 +333,7 @@ pub fn text(why: &Why, style: Style) -> String {
 fn told(answer: &Answer, over: bool, style: Style) -> String {
     let (head, tone) = headline(answer, over);
     let mut text = style.hang("", &head, Some(tone)) + "\n";
-    for (label, said) in labelled(answer) {
+    for (label, said) in labelled(answer, over) {
         text.push_str(&style.hang(&format!("  {label:<10}"), &said, None));
         text.push('\n');
     }
@@ -236,16 +363,18 @@ fn headline(answer: &Answer, over: bool) -> (String, Tone) {
 }
 
 /// What is to be said of a step, in the order that all reports have.
-fn labelled(answer: &Answer) -> Vec<(&'static str, String)> {
+fn labelled(answer: &Answer, over: bool) -> Vec<(&'static str, String)> {
     let mut said = Vec::new();
     match &answer.failure {
         Some(failure) => said.extend(failure.parts()),
         None => said.push(("what", answer.title.clone())),
     }
     if let Some(reason) = &answer.waits_for {
-        let seen = answer.seen_ms_ago.map(length).unwrap_or_default();
-        said.push(("waits for", format!("{reason} (so since {seen} ago)")));
+        let seen = answer.seen_ms_ago.map(|seen| format!(", seen so for {}", length(seen)));
+        said.push(("waits for", format!("{reason}{}", seen.unwrap_or_default())));
     }
+    said.extend(rooted(answer, over).into_iter().map(|root| ("waits for", root)));
+    said.extend(answer.fetched.map(|f| ("so far", amount(f.done, f.total))));
     said.extend(answer.proof.clone().map(|proof| ("proof", proof)));
     said.extend(answer.task.clone().map(|task| ("elsewhere", format!("as {task}"))));
     if let (1.., Some(tried)) = (answer.retries, &answer.tried) {
@@ -260,9 +389,11 @@ fn labelled(answer: &Answer) -> Vec<(&'static str, String)> {
         said.push(("deadline", format!("{may} in all, {} left", length(left))));
     }
     if let Some(by) = &answer.blocked_by {
-        said.push(("because", format!("{by} failed")));
+        let why = answer.blocked_why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        said.push(("because", format!("{by} failed{why}")));
     }
-    let open = matches!(answer.status, "pending" | "blocked");
+    // What a step that has not begun waits for in the end says more than what it needs.
+    let open = answer.roots.is_empty() && matches!(answer.status, "pending" | "blocked");
     if open && !answer.needs.is_empty() {
         let needs = answer.needs.iter().map(|(need, status)| format!("{need} ({status})"));
         said.push(("needs", needs.collect::<Vec<_>>().join(", ")));
@@ -275,112 +406,4 @@ fn labelled(answer: &Answer) -> Vec<(&'static str, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example::{START, decls, failed_run, good_run};
-
-    fn asked(events: &[castle_model::Event], now: u64, step: Option<&str>) -> Why {
-        let decls = decls();
-        let mut progress = Progress::new(&decls);
-        for event in events {
-            progress.apply(event);
-        }
-        let step =
-            step.map(|step| decls.iter().find(|d| d.id.as_str() == step).unwrap().id.clone());
-        let (deadlines, now) = (Deadlines::default(), Moment(START + now));
-        let over = progress.outcome.is_some();
-        let asked = Asked { progress: &progress, decls: &decls, deadlines: &deadlines, now, over };
-        why(asked, step.as_ref())
-    }
-
-    #[test]
-    fn of_a_run_that_is_over_nothing_is_left() {
-        let mut tape = crate::example::Tape { events: good_run()[..17].to_vec() };
-        tape.end(60_000, castle_model::event::RunOutcome::Interrupted);
-        insta::assert_snapshot!(shown(&asked(&tape.events, 60_000, None)), @"
-        platform/vip was waiting when the run ended
-          what      API server at 192.168.1.210
-          waits for connection refused at 192.168.1.210:6443 (so since 26.0 s ago)
-          blocks    1 step: gitops/flux
-        ");
-    }
-
-    fn shown(why: &Why) -> String {
-        text(why, Style::default())
-    }
-
-    #[test]
-    fn what_is_waited_for_is_told_with_its_deadline_and_what_it_keeps_waiting() {
-        insta::assert_snapshot!(shown(&asked(&good_run()[..17], 60_000, None)), @"
-        platform/vip has been waiting for 26.0 s, under way for 27.0 s
-          what      API server at 192.168.1.210
-          waits for connection refused at 192.168.1.210:6443 (so since 26.0 s ago)
-          deadline  5:00 in all, 4:33 left
-          blocks    1 step: gitops/flux
-        ");
-    }
-
-    #[test]
-    fn what_is_under_way_stands_in_the_order_of_what_is_behind_it() {
-        let why = asked(&good_run()[..13], 14_000, None);
-        insta::assert_snapshot!(shown(&why), @"
-        platform/vm/cp-01 has been running for 1.8 s
-          what      VM cp-01 (421) on pve
-          deadline  5:00 in all, 4:58 left
-          blocks    2 steps: gitops/flux, platform/vip
-
-        platform/vm/w-01 has been running for 1.8 s
-          what      VM w-01 (431) on pve
-          tried     1 failed try: create VM 431 on node pve: 595 no answer
-          deadline  5:00 in all, 4:58 left
-          blocks    2 steps: gitops/flux, platform/vip
-        ");
-    }
-
-    #[test]
-    fn a_failure_is_explained_and_what_is_blocked_says_by_what() {
-        insta::assert_snapshot!(shown(&asked(&failed_run(), 40_000, None)), @"
-        platform/vm/w-01 failed after 0.7 s, 27.1 s ago
-          what      create VM 431 on node pve
-          why       403 Permission check failed (/vms/431, VM.Allocate)
-          last seen the token castle@pve!blue has VM.Allocate on /vms/421 to /vms/430
-                    only
-          hint      give the token's role VM.Allocate on the whole range of vmids
-          blocks    2 steps: gitops/flux, platform/vip
-        ");
-        insta::assert_snapshot!(shown(&asked(&failed_run(), 40_000, Some("gitops/flux"))), @"
-        gitops/flux is blocked and will not run
-          what      Flux and its controllers
-          because   platform/vm/w-01 failed
-          needs     platform/vip (blocked)
-        ");
-    }
-
-    #[test]
-    fn one_step_is_told_wherever_it_stands() {
-        insta::assert_snapshot!(shown(&asked(&good_run()[..17], 60_000, Some("platform/image"))), @"
-        platform/image is done, in 11.3 s, 47.8 s ago
-          what      Talos 1.13.9 image on pve:local
-          proof     sha256 of 118 MB agrees
-        ");
-        insta::assert_snapshot!(shown(&asked(&good_run()[..17], 60_000, Some("gitops/flux"))), @"
-        gitops/flux has not begun
-          what      Flux and its controllers
-          needs     platform/vip (waiting)
-        ");
-    }
-
-    #[test]
-    fn going_down_what_depends_is_what_goes_later() {
-        let mut events = good_run()[..17].to_vec();
-        if let castle_model::EventKind::RunStarted { direction, .. } = &mut events[0].kind {
-            *direction = Direction::Down;
-        }
-        let why = asked(&events, 60_000, None);
-        let behind: Vec<&str> = why.steps[0].behind.iter().map(StepId::as_str).collect();
-        assert_eq!(
-            behind,
-            ["platform/image", "platform/vm/cp-01", "platform/vm/w-01", "secrets/read"]
-        );
-    }
-}
+mod tests;

@@ -30,7 +30,7 @@ pub(super) fn decls(most: usize) -> impl Strategy<Value = Vec<StepDecl>> {
             }
         };
         let decl = |(step, needs): (usize, &Vec<usize>)| {
-            StepDecl::new(id(step), kinds[step].2.clone(), "vm")
+            StepDecl::new(id(step), kinds[step].2.clone(), "vm", "it is done")
                 .needs(needs.iter().map(|need| id(*need)))
         };
         needs.iter().enumerate().map(decl).collect()

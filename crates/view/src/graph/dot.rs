@@ -5,6 +5,9 @@ use std::fmt::Write;
 use super::sketch::{Drawn, Sketch};
 use crate::style::clean;
 
+/// The longest line beside an arrow, in characters.
+const BESIDE: usize = 28;
+
 /// The graph for Graphviz: layers are clusters, edges say what they prove, the critical path is bold.
 #[must_use]
 pub fn dot(sketch: &Sketch) -> String {
@@ -32,8 +35,8 @@ pub fn dot(sketch: &Sketch) -> String {
     for arrow in &sketch.arrows {
         let (from, to) = (&sketch.boxes[arrow.from], &sketch.boxes[arrow.to]);
         let style = if arrow.critical { ", style=bold" } else { "" };
-        let (ends, proof) = (format!("{} -> {}", id(from), id(to)), quoted(from.proof));
-        let _ = writeln!(text, "  {ends} [edgetooltip=\"{proof}\"{style}];");
+        let (ends, proof) = (format!("{} -> {}", id(from), id(to)), lines(&from.proof));
+        let _ = writeln!(text, "  {ends} [label=\"{proof}\"{style}];");
     }
     text.push_str("}\n");
     text
@@ -43,6 +46,21 @@ pub fn dot(sketch: &Sketch) -> String {
 fn id(drawn: &Drawn) -> String {
     let id = drawn.ids.first().map(ToString::to_string).unwrap_or_default();
     format!("\"{}\"", quoted(&id))
+}
+
+/// A sentence beside an arrow, in lines: Graphviz breaks none by itself.
+fn lines(sentence: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in quoted(sentence).split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < BESIDE => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\\n")
 }
 
 fn quoted(text: &str) -> String {

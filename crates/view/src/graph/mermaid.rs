@@ -28,7 +28,7 @@ pub fn mermaid(sketch: &Sketch) -> String {
     }
     for arrow in &sketch.arrows {
         let line = if arrow.critical { "==>" } else { "-->" };
-        let proof = escaped(sketch.boxes[arrow.from].proof);
+        let proof = escaped(&sketch.boxes[arrow.from].proof);
         let _ = writeln!(text, "  s{} {line}|\"{proof}\"| s{}", arrow.from, arrow.to);
     }
     let of = |is: &dyn Fn(usize) -> bool| -> Vec<String> {

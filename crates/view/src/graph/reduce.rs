@@ -97,7 +97,7 @@ mod tests {
         let decls: Vec<StepDecl> = (0..3000)
             .map(|n: usize| {
                 let needs = n.checked_sub(1).into_iter().chain(n.checked_sub(2)).map(id);
-                StepDecl::new(id(n), "x", "vm").needs(needs)
+                StepDecl::new(id(n), "x", "vm", "it is done").needs(needs)
             })
             .collect();
         assert_eq!(reduced(&decls).values().map(Vec::len).sum::<usize>(), 2999);

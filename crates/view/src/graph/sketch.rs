@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use castle_model::history::PastRun;
 use castle_model::step::Wording;
-use castle_model::{CastleName, LayerName, RunId, StepDecl, StepId, deadline};
+use castle_model::{CastleName, LayerName, RunId, StepDecl, StepId};
 
 use super::reduce::{numbered, reduce};
 
@@ -30,6 +30,11 @@ impl Times {
     #[must_use]
     pub fn of(past: &PastRun) -> Self {
         Self { run: Some(past.run.clone()), steps: past.steps.clone() }
+    }
+
+    /// How long one step takes, in milliseconds; none where nobody says so.
+    pub(super) fn of_step(&self, step: &StepId) -> u64 {
+        self.steps.get(step).copied().unwrap_or(0)
     }
 
     /// Who says so, in words.
@@ -67,7 +72,7 @@ pub(super) struct Drawn {
     /// The steps that it stands for.
     pub(super) ids: Vec<StepId>,
     /// What is proven when it is done.
-    pub(super) proof: &'static str,
+    pub(super) proof: String,
     /// How long it takes, in milliseconds; of several the one on the critical path, or else the longest.
     pub(super) takes: u64,
     pub(super) critical: bool,
@@ -90,7 +95,7 @@ impl Sketch {
     #[must_use]
     pub fn of(castle: &CastleName, decls: &[StepDecl], times: &Times, expand: bool) -> Self {
         let needs = reduce(&numbered(decls));
-        let took = |step: usize| times.steps.get(&decls[step].id).copied().unwrap_or(0);
+        let took = |step: usize| times.of_step(&decls[step].id);
         let path = longest(&needs, &took);
         let alike: Vec<Vec<usize>> = if expand {
             (0..decls.len()).map(|step| vec![step]).collect()
@@ -143,12 +148,6 @@ impl Sketch {
     }
 }
 
-/// What a step proves: the wait that its deadline is for.
-pub(super) fn proof(decl: &StepDecl) -> &'static str {
-    let entry = deadline::TABLE.iter().find(|entry| entry.key == decl.deadline);
-    entry.map_or("it is done", |entry| entry.what)
-}
-
 fn same_machines(one: &Drawn, other: &Drawn) -> bool {
     let machines = |drawn: &Drawn| -> Option<Vec<String>> {
         drawn.ids.iter().map(|id| instance(id).map(str::to_owned)).collect()
@@ -158,7 +157,7 @@ fn same_machines(one: &Drawn, other: &Drawn) -> bool {
 
 /// The steps of the critical path, first to last.
 pub(super) fn critical(decls: &[StepDecl], times: &Times) -> Vec<usize> {
-    let took = |step: usize| times.steps.get(&decls[step].id).copied().unwrap_or(0);
+    let took = |step: usize| times.of_step(&decls[step].id);
     longest(&reduce(&numbered(decls)), &took)
 }
 
@@ -180,7 +179,8 @@ fn drawn(
         (format!("{} × {}", common(&first.id), ids.len()), words)
     };
     let only_proves = matches!(first.wording, Some(Wording::Prove | Wording::Observe));
-    Drawn { name, words, layer, ids, proof: proof(first), takes, critical, only_proves }
+    let proof = crate::style::clean(&first.proves);
+    Drawn { name, words, layer, ids, proof, takes, critical, only_proves }
 }
 
 /// The part of a step's name that steps of its kind share.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use castle_model::time::length;
 
+use super::label::{numbers, place};
 use super::letters::Font;
 use super::place::{HEAD, Layout, PAD, Rect, lay_out};
 use super::rank::Shape;
@@ -30,20 +31,21 @@ const LEAST: i64 = 720;
 /// Between the boxes of a stack that stands for several.
 const STACK: i64 = 3;
 
-/// Colours for a light and for a dark page.
+/// Colours for a light and for a dark page. Each stands once more in front as it is: what is no browser knows no variables, and would
+/// draw everything black.
 const STYLE: &str = "\
 svg{--page:#fff;--ink:#1f2328;--quiet:#59636e;--frame:#f3f5f7;--edge:#d5dbe1;--box:#fff;--rim:#aab4be;--line:#98a3ae;--hot:#c4460b;--warm:#fff4ec;\
 font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\
 @media(prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#e6edf3;--quiet:#9aa4af;--frame:#151b23;--edge:#2d343d;--box:#1d242d;--rim:#4b5560;--line:#66717d;--hot:#ff9d5c;--warm:#33221a}}\
-.page{fill:var(--page)}.frame{fill:var(--frame);stroke:var(--edge)}\
-.box{fill:var(--box);stroke:var(--rim)}.proves{stroke-dasharray:4 3}\
-.hot .box{fill:var(--warm);stroke:var(--hot);stroke-width:1.8}\
-.arrow{fill:none;stroke:var(--line);stroke-width:1.2}.hot.arrow{stroke:var(--hot);stroke-width:2.6}\
-.tip{fill:var(--line)}.tip.hot{fill:var(--hot)}\
-text{fill:var(--ink)}.name{font-size:12px;font-weight:700}.words{font-size:10.5px;fill:var(--quiet)}\
-.time{font-size:10.5px;fill:var(--quiet)}.hot .time{fill:var(--hot);font-weight:700}\
-.layer{font-size:11px;font-weight:700;fill:var(--quiet);stroke:var(--frame);stroke-width:4;paint-order:stroke}\
-.title{font-size:16px;font-weight:700}.text{font-size:11.5px;fill:var(--quiet)}.key{font-size:11.5px;font-weight:700}\
+.page{fill:#fff;fill:var(--page)}.frame{fill:#f3f5f7;fill:var(--frame);stroke:#d5dbe1;stroke:var(--edge)}\
+.box{fill:#fff;fill:var(--box);stroke:#aab4be;stroke:var(--rim)}.proves{stroke-dasharray:4 3}\
+.hot .box{fill:#fff4ec;fill:var(--warm);stroke:#c4460b;stroke:var(--hot);stroke-width:1.8}\
+.arrow{fill:none;stroke:#98a3ae;stroke:var(--line);stroke-width:1.2}.hot.arrow{stroke:#c4460b;stroke:var(--hot);stroke-width:2.6}\
+.tip{fill:#98a3ae;fill:var(--line)}.tip.hot{fill:#c4460b;fill:var(--hot)}\
+text{fill:#1f2328;fill:var(--ink)}.name{font-size:12px;font-weight:700}.words{font-size:10.5px;fill:#59636e;fill:var(--quiet)}\
+.time{font-size:10.5px;fill:#59636e;fill:var(--quiet)}.hot .time{fill:#c4460b;fill:var(--hot);font-weight:700}\
+.layer{font-size:11px;font-weight:700;fill:#59636e;fill:var(--quiet);stroke:#f3f5f7;stroke:var(--frame);stroke-width:4;paint-order:stroke}\
+.title{font-size:16px;font-weight:700}.text{font-size:11.5px;fill:#59636e;fill:var(--quiet)}.key{font-size:11.5px;font-weight:700}\
 ";
 
 /// A box and what is written in it.
@@ -116,7 +118,11 @@ fn shape(sketch: &Sketch, cards: &[Card]) -> Shape {
             .iter()
             .map(|arrow| (arrow.from, arrow.to, if arrow.critical || arrow.chain { 3 } else { 1 }))
             .collect(),
-        labels: sketch.layers.iter().map(|layer| LAYER.width(layer.as_str()) + 2 * PAD).collect(),
+        labels: sketch
+            .layers
+            .iter()
+            .map(|layer| LAYER.width(layer.as_str()) + LAYER.width(&part(1, 2)) + 2 * PAD)
+            .collect(),
     }
 }
 
@@ -191,15 +197,22 @@ fn frames(page: &mut String, layout: &Layout) {
     }
 }
 
+/// What is said of a layer that has several frames.
+fn part(number: usize, of: usize) -> String {
+    format!(" {number}/{of}")
+}
+
 /// The names of the layers, above the arrows that pass them.
 fn labels(page: &mut String, sketch: &Sketch, layout: &Layout) {
-    for (layer, rect) in &layout.frames {
+    for ((layer, rect), (number, of)) in layout.frames.iter().zip(numbers(layout)) {
+        let name = sketch.layers[*layer].as_str();
+        let name = if of > 1 { format!("{name}{}", part(number, of)) } else { name.to_owned() };
         let _ = writeln!(
             page,
             "<text class=\"layer\" x=\"{}\" y=\"{}\">{}</text>",
-            rect.x + PAD,
+            place(*rect, LAYER.width(&name), layout),
             rect.y + HEAD - 7,
-            escaped(sketch.layers[*layer].as_str())
+            escaped(&name)
         );
     }
 }
@@ -319,7 +332,7 @@ impl Proofs {
         let mut rows: Vec<(String, &str)> = Vec::new();
         for (number, drawn) in sketch.boxes.iter().enumerate() {
             let name = drawn.ids.first().map_or("", |id| common(id)).to_owned();
-            let proof = drawn.proof;
+            let proof = drawn.proof.as_str();
             let needed = sketch.arrows.iter().any(|arrow| arrow.from == number);
             if needed && !rows.iter().any(|row| row.0 == name && row.1 == proof) {
                 rows.push((name, proof));

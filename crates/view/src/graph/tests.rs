@@ -10,23 +10,32 @@ fn sketch(expand: bool) -> Sketch {
 
 #[test]
 fn as_text() {
-    insta::assert_snapshot!(text(&decls(), Style::default()), @"
+    insta::assert_snapshot!(text(&decls(), &Times::usual(&decls()), Style::default()), @"
     secrets
       read (secrets of blue in Infisical)
+        proves every required key is read from its source
 
     platform
       image (Talos 1.13.9 image on pve:local)
+        proves the Talos image is on the image storage
         after secrets/read
       vm/cp-01 (VM cp-01 (421) on pve)
+        proves the VM is running
         after image
       vm/w-01 (VM w-01 (431) on pve)
+        proves the VM is running
         after image
       vip (API server at 192.168.1.210)
+        proves the API server answers through the VIP
         after vm/cp-01, vm/w-01
 
     gitops
       flux (Flux and its controllers)
+        proves Flux' controllers run
         after platform/vip
+
+    critical path (5.0 s by the usual times)
+      secrets/read, platform/image, platform/vm/cp-01, platform/vip, gitops/flux
     ");
 }
 
@@ -52,12 +61,12 @@ fn as_dot() {
         label="gitops";
         "gitops/flux" [label="flux\nFlux and its controllers", style="bold"];
       }
-      "secrets/read" -> "platform/image" [edgetooltip="the secret source answers and holds every required key", style=bold];
-      "platform/image" -> "platform/vm/cp-01" [edgetooltip="the Talos image is on the image storage", style=bold];
-      "platform/image" -> "platform/vm/w-01" [edgetooltip="the Talos image is on the image storage"];
-      "platform/vm/cp-01" -> "platform/vip" [edgetooltip="a VM is made, resized and running", style=bold];
-      "platform/vm/w-01" -> "platform/vip" [edgetooltip="a VM is made, resized and running"];
-      "platform/vip" -> "gitops/flux" [edgetooltip="the API server answers through the VIP, several times in a row", style=bold];
+      "secrets/read" -> "platform/image" [label="every required key is read\nfrom its source", style=bold];
+      "platform/image" -> "platform/vm/cp-01" [label="the Talos image is on the\nimage storage", style=bold];
+      "platform/image" -> "platform/vm/w-01" [label="the Talos image is on the\nimage storage"];
+      "platform/vm/cp-01" -> "platform/vip" [label="the VM is running", style=bold];
+      "platform/vm/w-01" -> "platform/vip" [label="the VM is running"];
+      "platform/vip" -> "gitops/flux" [label="the API server answers\nthrough the VIP", style=bold];
     }
     "#);
 }
@@ -81,12 +90,12 @@ fn as_mermaid() {
       subgraph gitops
         s5["flux<br>Flux and its controllers"]
       end
-      s0 ==>|"the secret source answers and holds every required key"| s1
+      s0 ==>|"every required key is read from its source"| s1
       s1 ==>|"the Talos image is on the image storage"| s2
       s1 -->|"the Talos image is on the image storage"| s3
-      s2 ==>|"a VM is made, resized and running"| s4
-      s3 -->|"a VM is made, resized and running"| s4
-      s4 ==>|"the API server answers through the VIP, several times in a row"| s5
+      s2 ==>|"the VM is running"| s4
+      s3 -->|"the VM is running"| s4
+      s4 ==>|"the API server answers through the VIP"| s5
       classDef critical stroke-width:3px
       class s0,s1,s2,s4,s5 critical
     "#);
@@ -118,7 +127,7 @@ fn as_json() {
           "layer": "secrets",
           "title": "secrets of blue in Infisical",
           "needs": [],
-          "proves": "the secret source answers and holds every required key",
+          "proves": "every required key is read from its source",
           "takes_ms": 1000,
           "lane": null,
           "weight": 1000
@@ -142,7 +151,7 @@ fn as_json() {
           "needs": [
             "platform/image"
           ],
-          "proves": "a VM is made, resized and running",
+          "proves": "the VM is running",
           "takes_ms": 1000,
           "lane": {
             "name": "storage local-lvm",
@@ -180,7 +189,8 @@ fn the_times_on_the_critical_path_add_up_to_its_own() {
     let machine = |name: &str| StepId::of("platform", "vm", name);
     let answers = |name: &str| StepId::of("platform", "boot", name);
     for name in ["cp-01", "w-01"] {
-        let decl = StepDecl::new(answers(name), "it answers", "boot").needs([machine(name)]);
+        let decl =
+            StepDecl::new(answers(name), "it answers", "boot", "it is done").needs([machine(name)]);
         decls.push(decl);
     }
     let mut times = Times::usual(&decls);

@@ -112,6 +112,44 @@ fn a_history_is_a_table_of_runs_and_of_layers() {
 }
 
 #[test]
+fn a_narrow_terminal_shows_whole_words() {
+    let mut runs = vec![run(1, Direction::Up, 80_000, 12_600), run(2, Direction::Up, 0, 0)];
+    (runs[1].outcome, runs[1].exit) = (RunOutcome::Interrupted, 130);
+    let mut left = run(3, Direction::Down, 80_000, 12_600);
+    left.exit = 4;
+    runs.push(left);
+    let at = |width| {
+        let style = Style { width, ..Style::default() };
+        text(&"blue".parse().unwrap(), true, &layers(), &runs, style)
+    };
+    insta::assert_snapshot!(at(60), @"
+    castle blue (a rehearsal): 3 runs
+
+    run             began (UTC)       what   took  changed
+    r0001-20260202  2026-02-02 12:10  up     1:32        5  done
+    r0002-20260202  2026-02-02 12:20  up    0.0 s        5
+                                                     interrupted
+    r0003-20260202  2026-02-02 12:30  down   1:32        5
+                                                       something
+                                                       left
+
+    up, whole (create 5, leave 1): 1 run
+    layer       last     min  median     max  record
+    platform    1:20    1:20    1:20    1:20    1:20
+    gitops    12.6 s  12.6 s  12.6 s  12.6 s  12.6 s
+    all         1:32    1:32    1:32    1:32    1:32
+    ");
+    insta::assert_snapshot!(at(80).lines().take(6).collect::<Vec<_>>().join("\n"), @"
+    castle blue (a rehearsal): 3 runs
+
+    run             began (UTC)       what   took  changed
+    r0001-20260202  2026-02-02 12:10  up     1:32        5  done
+    r0002-20260202  2026-02-02 12:20  up    0.0 s        5  interrupted
+    r0003-20260202  2026-02-02 12:30  down   1:32        5  something left
+    ");
+}
+
+#[test]
 fn a_rebirth_is_held_against_the_runs_before_it() {
     let mut history: Vec<PastRun> =
         (1..=3).map(|n| run(n, Direction::Up, 80_000, 12_600)).collect();
@@ -132,6 +170,32 @@ fn a_rebirth_is_held_against_the_runs_before_it() {
     regression: up, gitops took 16.0 s; up to 13.8 s would have been usual (median
                 12.6 s of 3 runs like it)
     ");
+}
+
+#[test]
+fn a_cycle_that_did_something_else_is_not_in_the_table() {
+    let mut history = Vec::new();
+    for n in 0..3 {
+        history.push(run(10 + 2 * n, Direction::Down, 9_000 + n * 100, 0));
+        history.push(run(11 + 2 * n, Direction::Up, 81_000, 15_000 + n * 1000));
+    }
+    // The castle did not stand: nothing was razed in no time.
+    history[0].took_ms = 0;
+    history[0].work = [("leave".to_owned(), 7)].into();
+    let layers = layers();
+    let pairs: Vec<_> = history.chunks(2).map(|pair| (&pair[0], &pair[1])).collect();
+    assert_eq!(alike(&pairs).len(), 2);
+    let reborn = Reborn { cycles: pairs, history: &history, layers: &layers };
+    insta::assert_snapshot!(cycles(&reborn, Style::default()), @"
+    layer            min  median     max  record
+    down           9.1 s   9.1 s   9.2 s   9.1 s
+    up, platform    1:21    1:21    1:21    1:21
+    up, gitops    16.0 s  16.5 s  17.0 s  16.0 s
+    up              1:37    1:37    1:38    1:37
+    down and up     1:46    1:46    1:47    1:46
+    ");
+    let rows = cycle_rows(&reborn);
+    assert_eq!((rows[0].name.as_str(), rows[0].min_ms), ("down", 9_100));
 }
 
 #[test]

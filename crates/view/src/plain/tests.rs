@@ -22,23 +22,23 @@ fn a_good_run() {
     [ 0:00] plan c0ffee12: create 5, leave 1
     [ 0:00] layer secrets stands after 0.5 s: 1 step, nothing changed
     [ 0:00] platform/image    > create Talos 1.13.9 image on pve:local
-    [ 0:01] platform/image    . waiting: Proxmox downloads it (31 %)
-    [ 0:12] platform/image    + created in 11.3 s: sha256 of 118 MB agrees
-    [ 0:12] platform/vm/cp-01 > create VM cp-01 (421) on pve
-    [ 0:12] platform/vm/w-01  > create VM w-01 (431) on pve
-    [ 0:13] platform/vm/w-01  ? create VM 431 on node pve: 595 no answer; try 2 in
+    [ 0:00] platform/image    . waiting: Proxmox downloads it (31 %)
+    [ 0:11] platform/image    + created in 11.3 s: sha256 of 118 MB agrees
+    [ 0:11] platform/vm/cp-01 > create VM cp-01 (421) on pve
+    [ 0:11] platform/vm/w-01  > create VM w-01 (431) on pve
+    [ 0:12] platform/vm/w-01  ? create VM 431 on node pve: 595 no answer; try 2 in
                                 1.0 s
-    [ 0:31] platform/vm/cp-01 + created in 18.8 s: VM 421 runs with our mark
-    [ 0:33] platform/vm/w-01  + created in 20.8 s: VM 431 runs with our mark
-    [ 0:33] platform/vip      > create API server at 192.168.1.210
-    [ 0:34] platform/vip      . waiting: connection refused at 192.168.1.210:6443
-    [ 1:10] platform/vip      . waiting: answered 2 of 5 times in a row
+    [ 0:30] platform/vm/cp-01 + created in 18.8 s: VM 421 runs with our mark
+    [ 0:32] platform/vm/w-01  + created in 20.8 s: VM 431 runs with our mark
+    [ 0:32] platform/vip      > create API server at 192.168.1.210
+    [ 0:33] platform/vip      . waiting: connection refused at 192.168.1.210:6443
+    [ 1:09] platform/vip      . waiting: answered 2 of 5 times in a row
     [ 1:23] platform/vip      + created in 50.4 s: 5 of 5 answers over verified TLS
     [ 1:23] layer platform stands after 1:22: 4 steps, 4 changed
     [ 1:23] gitops/flux       > create Flux and its controllers
-    [ 1:36] gitops/flux       + created in 12.6 s: 4 controllers run
-    [ 1:36] layer gitops stands after 12.6 s: 1 step, 1 changed
-    [ 1:36] handover: Flux owns what the cluster hosts, from
+    [ 1:35] gitops/flux       + created in 12.6 s: 4 controllers run
+    [ 1:35] layer gitops stands after 12.6 s: 1 step, 1 changed
+    [ 1:35] handover: Flux owns what the cluster hosts, from
             https://github.com/example/tazlab-k8s, main, clusters/blue at 3f2a91c
     ");
 }
@@ -49,15 +49,16 @@ fn above_a_live_screen_stands_only_what_is_not_seen_in_it() {
     let mut lines = Vec::new();
     for event in good_run() {
         progress.apply(&event);
-        lines.extend(news(&event, &progress, Style::default()));
+        let style = Style::default();
+        lines.extend(news(&event, &progress, style.signs).map(|news| news.lay(style)));
     }
     insta::assert_snapshot!(lines.join("\n"), @"
     castle blue: up, a rehearsal, 6 steps
     [ 0:00] plan c0ffee12: create 5, leave 1
     [ 0:00] layer secrets stands after 0.5 s: 1 step, nothing changed
     [ 1:23] layer platform stands after 1:22: 4 steps, 4 changed
-    [ 1:36] layer gitops stands after 12.6 s: 1 step, 1 changed
-    [ 1:36] handover: Flux owns what the cluster hosts, from
+    [ 1:35] layer gitops stands after 12.6 s: 1 step, 1 changed
+    [ 1:35] handover: Flux owns what the cluster hosts, from
             https://github.com/example/tazlab-k8s, main, clusters/blue at 3f2a91c
     ");
 }
@@ -71,7 +72,7 @@ fn of_many_failed_tries_few_are_told() {
         let mut tape = Tape::begun();
         let (step, failure) = (step.clone(), failure.clone());
         tape.at(0, EventKind::StepRetrying { step, failure, tries, delay_ms: 1000 });
-        news(&tape.events[1], &Progress::new(&decls()), Style::default()).is_some()
+        news(&tape.events[1], &Progress::new(&decls()), Signs::Unicode).is_some()
     };
     let shown: Vec<u32> = (1..=20).filter(|tries| told(*tries)).collect();
     assert_eq!(shown, [2, 4, 8, 16]);
@@ -87,15 +88,15 @@ fn a_failed_run_on_a_narrow_screen() {
             changed
     [ 0:00] platform/image    > create Talos 1.13.9 image on
                                 pve:local
-    [ 0:12] platform/image    + created in 11.3 s: sha256 of 118
+    [ 0:11] platform/image    + created in 11.3 s: sha256 of 118
                                 MB agrees
-    [ 0:12] platform/vm/cp-01 > create VM cp-01 (421) on pve
-    [ 0:12] platform/vm/w-01  > create VM w-01 (431) on pve
+    [ 0:11] platform/vm/cp-01 > create VM cp-01 (421) on pve
+    [ 0:11] platform/vm/w-01  > create VM w-01 (431) on pve
     [ 0:12] platform/vm/w-01  ! failed after 0.7 s: create VM
                                 431 on node pve: 403 Permission
                                 check failed (/vms/431,
                                 VM.Allocate)
-    [ 0:31] platform/vm/cp-01 + created in 18.8 s: VM 421 runs
+    [ 0:30] platform/vm/cp-01 + created in 18.8 s: VM 421 runs
                                 with our mark
     ");
 }
@@ -112,12 +113,14 @@ fn a_stopped_run_with_notices_and_strangers() {
             evidence: "VM 421 has no mark of a castle".into(),
         },
     );
-    tape.at(3_700_000, EventKind::Interrupted { settling: 2 });
-    tape.end(3_701_000, RunOutcome::Interrupted);
+    let (step, verb) = (StepId::new("secrets", "read"), castle_model::Verb::Leave);
+    tape.at(100_000, EventKind::StepStarted { step, verb, reason: "it is as wanted".into() });
+    tape.at(3_800_000, EventKind::Interrupted { settling: 2 });
+    tape.end(3_801_000, RunOutcome::Interrupted);
     insta::assert_snapshot!(shown(&tape.events, Style::default()), @"
     castle blue: up, a rehearsal, 6 steps
     [ 0:00] notice: the last run was killed
-    [ 1:01] platform/vm/cp-01 ! not ours: VM 421 has no mark of a castle
+    [ 0:00] platform/vm/cp-01 ! not ours: VM 421 has no mark of a castle
     [1:01:40] stopping: 2 steps are brought to a safe point; once more stops at once
     [1:01:41] stopped; everything done is recorded
     ");
@@ -164,7 +167,11 @@ fn tries(words: &[&str], above: bool) -> String {
     let mut lines = Vec::new();
     for event in &tape.events[1..] {
         progress.apply(event);
-        let told = if above { news } else { line };
+        let above_screen = |event: &Event, progress: &Progress, style: Style| {
+            news(event, progress, style.signs).map(|news| news.lay(style))
+        };
+        let told: fn(&Event, &Progress, Style) -> Option<String> =
+            if above { above_screen } else { line };
         lines.extend(told(event, &progress, Style::default()));
     }
     lines.join("\n")

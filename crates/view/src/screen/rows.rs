@@ -9,7 +9,7 @@ use super::Scene;
 use crate::critical_path::Path;
 use crate::progress::{LayerTally, StepProgress};
 use crate::report::blocked_by;
-use crate::style::{Line, Span, Style, Tone, clean, columns, count, cut, pad, wrap};
+use crate::style::{Line, Span, Style, Tone, amount, clean, columns, count, cut, pad, wrap};
 
 /// The column of names is at least and at most so wide.
 const NAMES: (usize, usize) = (10, 16);
@@ -17,14 +17,31 @@ const NAMES: (usize, usize) = (10, 16);
 /// On screens that are narrower, a time is told without what is usual.
 const NARROW: usize = 50;
 
+/// Marks of the bar of a step whose length is known.
+const METER: u64 = 10;
+
+/// Lines of what a step does, below its own.
+const MORE: usize = 2;
+
 /// Lines of each part of a failure.
 const PART_LINES: usize = 3;
 
 /// One step under way.
 pub(super) struct Row {
-    pub(super) line: Line,
+    line: Line,
+    /// The same in as many lines as it takes, up to [`MORE`] below the first.
+    pub(super) whole: Vec<Line>,
+    /// Whether it is shown so.
+    pub(super) unfolded: bool,
     /// The larger, the more it is worth a line: failed tries, late, waiting, for how long.
     pub(super) interest: (bool, bool, bool, u64),
+}
+
+impl Row {
+    /// What is shown of it.
+    pub(super) fn lines(self) -> Vec<Line> {
+        if self.unfolded { self.whole } else { vec![self.line] }
+    }
 }
 
 /// How the lines of one picture are laid out.
@@ -102,16 +119,21 @@ impl<'a> Sheet<'a> {
     pub(super) fn step(&self, decl: &StepDecl, step: &StepProgress) -> Row {
         let took = step.started.map_or(0, |started| self.scene.now.since(started));
         let expected = self.scene.expected.steps.get(&decl.id).copied();
-        let (sign, text) = match (&step.waiting, &step.tried) {
-            (Some((reason, _)), _) => {
+        let (sign, text) = match (step.fetched, &step.waiting, &step.tried) {
+            // How far it is says more than that it goes on.
+            (Some((done, total)), ..) => {
+                let (full, rest) = super::meter::marks(self.style.signs, METER, done, total);
+                (self.sign("▸", ">", None), format!("{full}{rest} {}", amount(done, total)))
+            }
+            (None, Some((reason, _)), _) => {
                 let sign = self.sign("·", ".", Some(Tone::Wait));
                 (sign, format!("{}{}", self.word("waiting: "), clean(reason)))
             }
-            (None, Some(failure)) => {
+            (None, None, Some(failure)) => {
                 let text = format!("try {}, after: {}", step.retries + 1, clean(&failure.why));
                 (self.sign("?", "?", Some(Tone::Wait)), text)
             }
-            (None, None) => {
+            (None, None, None) => {
                 let word = step.verb.map_or("look at", |verb| verb.word_for(step.wording));
                 (self.sign("▸", ">", None), format!("{word} {}", clean(&decl.title)))
             }
@@ -119,8 +141,46 @@ impl<'a> Sheet<'a> {
         let tone = Some(sign.1.unwrap_or(Tone::Title)).filter(|_| sign.1.is_some());
         let time = self.time(took, expected);
         let late = time.tone.is_some();
-        let line = self.row(1, sign, short(&decl.id), &Span::new(text, tone), &time);
-        Row { line, interest: (step.retries > 0, late, step.waiting.is_some(), took) }
+        let name = short(&decl.id);
+        let whole = self.whole(sign, name, &Span::new(text.clone(), tone), &time);
+        let line = self.row(1, sign, name, &Span::new(text, tone), &time);
+        let interest = (step.retries > 0, late, step.waiting.is_some(), took);
+        Row { line, whole, unfolded: false, interest }
+    }
+
+    /// The line of a step and those below it that its text needs: how it stands is often at the end of that.
+    fn whole(&self, sign: Sign, name: &str, text: &Span, time: &Span) -> Vec<Line> {
+        let used: usize = self
+            .row(1, sign, name, &Span::new("", None), time)
+            .iter()
+            .map(|span| columns(&span.text))
+            .sum();
+        let room = self.style.width.saturating_sub(used);
+        if columns(&text.text) <= room {
+            return Vec::new();
+        }
+        let (mut first, mut rest) = ("", text.text.as_str());
+        for (at, _) in text.text.match_indices(' ') {
+            if columns(&text.text[..at]) > room {
+                break;
+            }
+            (first, rest) = (&text.text[..at], &text.text[at + 1..]);
+        }
+        let mut lines = vec![self.row(1, sign, name, &Span::new(first, text.tone), time)];
+        let room = self.style.width.saturating_sub(6).max(16);
+        let mut below = wrap(rest, room, self.style.signs);
+        if below.len() > MORE {
+            below.truncate(MORE);
+            // There is more, whether its last line is full or not.
+            let mark = self.style.signs.pick(" …", " ~");
+            below.iter_mut().skip(MORE - 1).for_each(|line| {
+                *line = cut(&format!("{line}{mark}"), room, self.style.signs);
+            });
+        }
+        lines.extend(
+            below.into_iter().map(|line| vec![Span::new(format!("      {line}"), text.tone)]),
+        );
+        lines
     }
 
     /// Everything about a failure.
@@ -132,7 +192,7 @@ impl<'a> Sheet<'a> {
         let mut lines = vec![self.row(1, sign, short(&decl.id), &head, &Span::new(took, None))];
         let Some(failure) = &step.failure else { return lines };
         let mut told = failure.parts();
-        told.extend(blocked_by(self.scene.progress, &decl.id).map(|text| ("blocks", text)));
+        told.extend(blocked_by(self.scene.progress, &[&decl.id]).map(|text| ("blocks", text)));
         let room = self.style.width.saturating_sub(18).max(16);
         for (label, text) in told {
             let mut wrapped = wrap(&clean(&text), room, self.style.signs);
@@ -223,14 +283,17 @@ impl<'a> Sheet<'a> {
             return Span::new(clock(took), None);
         };
         let late = took > usual + usual / 4 + 2000;
+        // What is only declared is nobody's experience yet.
+        let declared = self.scene.expected.runs == 0;
+        let sign = if declared { self.style.signs.pick("≈", "~") } else { "~" };
         let text = if self.style.width < NARROW {
             clock(took)
         } else if self.style.width < super::WIDE {
-            format!("{}/~{}", clock(took), clock(usual))
+            format!("{}/{sign}{}", clock(took), clock(usual))
         } else {
-            format!("{} of ~{}", clock(took), clock(usual))
+            format!("{} of {sign}{}", clock(took), clock(usual))
         };
-        Span::new(text, late.then_some(Tone::Wait))
+        Span::new(text, (late && !declared).then_some(Tone::Wait))
     }
 
     /// A word that is said where there is room for it; the sign before says the same.

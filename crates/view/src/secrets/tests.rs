@@ -61,6 +61,19 @@ fn keys_are_told_by_place_and_never_by_value() {
     key                   what           life
     TALOS_SECRETS_BUNDLE  Talos secrets  not kept
     ");
+    let narrow = Style { width: 60, ..Style::default() };
+    let list = keys.text(narrow);
+    insta::assert_snapshot!(list.lines().take(9).collect::<Vec<_>>().join("\n"), @"
+    castle blue: 3 keys from blue.enc.yaml, then the environment
+    (CASTLE_*)
+
+    key               used for       form   from
+    GITHUB_TOKEN      Git token      token  blue.enc.yaml
+    NOTES             required       free   empty
+    PROXMOX_TOKEN_ID  Proxmox token  token  missing
+
+    wrong: NOTES in the variable CASTLE_NOTES of the
+    ");
     let json = serde_json::to_value(&keys).unwrap();
     assert_eq!(json["keys"][1]["state"], "wrong");
     assert_eq!(json["keys"][1]["form"], "free");

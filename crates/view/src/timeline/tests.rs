@@ -35,14 +35,14 @@ fn told(track: &Track) -> String {
 fn waits_are_split_from_work_with_the_reasons_that_were_given() {
     let timeline = picture(&good_run(), &[]);
     insta::assert_snapshot!(told(timeline.step(&id("platform/vip")).unwrap()), @"
-    Work 33000 34000 -
-    Wait 34000 70000 connection refused at 192.168.1.210:6443
-    Wait 70000 83400 answered 2 of 5 times in a row
+    Work 32600 33600 -
+    Wait 33600 69600 connection refused at 192.168.1.210:6443
+    Wait 69600 83000 answered 2 of 5 times in a row
     ");
     insta::assert_snapshot!(told(timeline.step(&id("platform/vm/w-01")).unwrap()), @"
-    Work 12200 13000 -
-    Pause 13000 14000 create VM 431 on node pve: 595 no answer
-    Work 14000 33000 -
+    Work 11800 12600 -
+    Pause 12600 13600 create VM 431 on node pve: 595 no answer
+    Work 13600 32600 -
     ");
     let vip = timeline.step(&id("platform/vip")).unwrap();
     assert_eq!(vip.spent(SegmentKind::Wait), 49_400);
@@ -100,13 +100,14 @@ fn what_struck_stands_at_its_moment_although_it_is_told_later() {
     let mut tape = Tape::begun();
     let step = id("platform/image");
     let (verb, reason) = (castle_model::Verb::Create, "it is absent".to_owned());
-    tape.at(900, EventKind::StepStarted { step, verb, reason });
+    tape.at(400, EventKind::StepStarted { step: step.clone(), verb, reason });
+    tape.at(900, EventKind::StepWaiting { step, reason: "it is not there yet".into() });
     let (rule, what) = ("git: away from 0:00".to_owned(), "the Git host answers nobody".to_owned());
     tape.at(700, EventKind::Fault(Struck { run_ms: 700, rule, what, number: 1 }));
     tape.end(1_000, RunOutcome::Interrupted);
     let timeline = picture(&tape.events, &[]);
     let happening = &timeline.happenings[0];
-    assert_eq!((happening.at_ms, happening.kind), (700, HappeningKind::Fault));
+    assert_eq!((happening.at_ms, happening.kind), (300, HappeningKind::Fault));
     assert_eq!(happening.text, "the Git host answers nobody");
 }
 

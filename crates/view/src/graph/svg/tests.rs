@@ -123,7 +123,8 @@ proptest! {
 #[test]
 fn words_of_others_do_not_become_markup() {
     let id = StepId::new("platform", "image");
-    let decls = [StepDecl::new(id, "<script>alert(\"&\")</script>\u{1b}[31m", "image")];
+    let decls =
+        [StepDecl::new(id, "<script>alert(\"&\")</script>\u{1b}[31m", "image", "it is done")];
     let page = svg(&sketch(&decls, false));
     assert!(!page.contains("<script"), "{page}");
     assert!(page.contains("&lt;script&gt;") || page.contains("&lt;script"), "{page}");
