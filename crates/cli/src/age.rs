@@ -88,7 +88,7 @@ impl AtHand {
     /// Tells what a person should know.
     pub(crate) fn told(self) -> Self {
         for notice in &self.notices {
-            output::talk(&format!("warning: {notice}"));
+            output::talk(&format!("notice: {notice}"));
         }
         self
     }
@@ -163,6 +163,7 @@ YWCQi8pmn55wO9MnzNbOAAAABHRlc3QB\n\
             directory: home.to_owned(),
             host: "h".to_owned(),
             stderr_is_terminal: false,
+            stdout_is_terminal: false,
             stdin_is_terminal: false,
             launch: crate::settings::Launch::default(),
             looks: crate::settings::Looks::default(),

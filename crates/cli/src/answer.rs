@@ -31,6 +31,7 @@ pub(crate) fn error(problem: &Problem) -> String {
         "error",
         &json!({
             "exit": *exit as u8, "kind": exit.word(), "what": what, "causes": causes, "seen": seen, "hint": hint,
+            "next": problem.next(),
         }),
     )
 }
@@ -41,8 +42,9 @@ mod tests {
 
     #[test]
     fn an_error_says_all_that_people_are_told() {
-        let problem = Problem::refused("the state is held").hint("wait");
-        insta::assert_snapshot!(error(&problem), @r#"{"v":1,"answer":"error","exit":3,"kind":"refused","what":"the state is held","causes":[],"seen":[],"hint":"wait"}"#);
+        let problem = Problem::refused("the state is held")
+            .hint("wait for it (--wait); `castle status` works meanwhile");
+        insta::assert_snapshot!(error(&problem), @r#"{"v":1,"answer":"error","exit":3,"kind":"refused","what":"the state is held","causes":[],"seen":[],"hint":"wait for it (--wait); `castle status` works meanwhile","next":["castle status"]}"#);
     }
 
     #[test]

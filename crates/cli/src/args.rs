@@ -22,6 +22,7 @@ pub(crate) use self::secrets::{
     Verify, refuse_private_keys,
 };
 pub(crate) use self::serve::Serve;
+use crate::commands::Values;
 use crate::patience::Patience;
 
 /// Raises a whole Kubernetes castle from nothing, hands it to GitOps, keeps it true and razes it without a trace.
@@ -38,6 +39,7 @@ pub(crate) struct Cli {
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
 pub(crate) struct Everywhere {
     /// The castle file (default: castle.hcl in this folder)
     #[arg(short, long, global = true, value_name = "FILE")]
@@ -148,11 +150,20 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or write one for every command
+    /// Print the manual page (`castle man | man -l -` shows it), or write one for every command
     Man {
         /// Write castle.1, castle-up.1 and so on into this folder, such as /usr/local/share/man/man1
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
+    },
+    /// Print what could stand at a place of the command line, one a line; the scripts of `castle completions` ask
+    #[command(hide = true)]
+    Complete {
+        /// What is wanted
+        kind: Values,
+        /// Of the rehearsal
+        #[arg(long)]
+        rehearsed: bool,
     },
     /// Print the reference of the command line as Markdown
     #[command(hide = true)]
@@ -280,9 +291,9 @@ impl std::str::FromStr for Speed {
 /// How the graph is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Graph {
-    /// In which form
-    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
-    pub(crate) format: GraphFormat,
+    /// In which form (default: text)
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<GraphFormat>,
     /// Draw each machine by itself, instead of one box for all that are alike
     #[arg(long)]
     pub(crate) expand: bool,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use castle_engine::Graph;
 use castle_layers::secrets::source::Access;
+use castle_model::shell::{with_environment, word};
 use castle_model::{LayerName, Spec, StepDecl};
 use castle_wire::World;
 
@@ -74,16 +75,17 @@ impl Castle {
             }
             Which::Own(path) => {
                 let shown = path.strip_prefix(&settings.directory).unwrap_or(path).display();
+                let file = word(&shown);
                 let command = match (place, &everywhere.file) {
-                    (Place::Rehearsal, _) => format!("castle rehearse -f {shown}"),
+                    (Place::Rehearsal, _) => format!("castle rehearse -f {file}"),
                     (Place::Real, None) => "castle".to_owned(),
-                    (Place::Real, Some(_)) => format!("{}castle -f {shown}", served(path)),
+                    (Place::Real, Some(_)) => format!("{}castle -f {file}", served(path)),
                 };
                 (format!("`{}` from {shown}", spec.name), command)
             }
         };
         if let Some(state) = &everywhere.state {
-            write!(command, " --state {}", state.display()).ok();
+            write!(command, " --state {}", word(state.display())).ok();
         }
         let state_given = given.is_some();
         let folder = match which {
@@ -102,7 +104,7 @@ impl Castle {
 fn served(castle_file: &Path) -> String {
     let environment = castle_file.with_file_name(sheet::ENVIRONMENT);
     let is = castle_file.ends_with(sheet::CASTLE_FILE) && environment.is_file();
-    if is { format!("env $(cat {}) ", environment.display()) } else { String::new() }
+    if is { format!("{} ", with_environment(environment.display())) } else { String::new() }
 }
 
 fn usual_state(

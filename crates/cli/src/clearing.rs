@@ -4,23 +4,25 @@
 use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
-use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
+use castle_engine::{Graph, Outputs, Runner, Stop};
 use castle_journal::{Journals, Records, Start};
-use castle_layers::audit::audit;
+use castle_layers::audit::audit_after;
 use castle_layers::secrets::source::Access;
 use castle_model::audit::Kind;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
-use castle_model::{Audit, Event, EventKind, Plan, RunId, StepDecl, StepId};
+use castle_model::{Audit, Event, EventKind, Failure, Plan, RunId, Secret, StepId};
+use castle_platforms::handed::KEPT;
 use castle_wire::World;
 
 use crate::answer;
-use crate::castle::Castle;
+use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
 use crate::face::{Face, style};
+use crate::kept::{killed, past};
 use crate::output;
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 use crate::signals::{Signals, survive_hangup};
 use crate::state::{next_run, state_problem};
 
@@ -29,6 +31,8 @@ pub(crate) struct Clearing<'a> {
     pub(crate) session: &'a Session<'a>,
     /// The command that goes on where this one ended.
     pub(crate) go_on: String,
+    /// Whether the whole castle should be gone once it is over, which is looked at then.
+    pub(crate) whole: bool,
 }
 
 impl Clearing<'_> {
@@ -50,13 +54,13 @@ impl Clearing<'_> {
         plan: &Plan,
         outputs: Arc<Outputs>,
         journals: &mut Journals,
-    ) -> Result<Report, Problem> {
+    ) -> Result<Exit, Problem> {
         let _hangup = survive_hangup()?;
         let mut signals = Signals::listen()?;
         let stop = Stop::default();
         tokio::select! {
             biased;
-            report = self.carry_out((graph, plan), outputs, journals, &stop) => report,
+            ended = self.carry_out((graph, plan), outputs, journals, &stop) => ended,
             () = signals.pass_on(&stop) => Err(Problem::new(Exit::Interrupted, "interrupted")),
         }
     }
@@ -67,7 +71,7 @@ impl Clearing<'_> {
         outputs: Arc<Outputs>,
         journals: &mut Journals,
         stop: &Stop,
-    ) -> Result<Report, Problem> {
+    ) -> Result<Exit, Problem> {
         let Session { castle, world, runs, settings, json, .. } = self.session;
         let kept = runs.and_then(|runs| runs.list().ok()).unwrap_or_default();
         let run = next_run(journals.records(), kept.last(), world.clock.now());
@@ -79,10 +83,17 @@ impl Clearing<'_> {
             plan: plan.hash.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
+        let all = castle::declare(&castle.spec);
+        let cut = runs.and_then(|runs| killed(runs, journals.records(), &all));
         journals.start_run(world.clock.now(), start).map_err(|e| state_problem(&e))?;
+        self.session.remember(cut);
+        self.session.make_room(journals);
         face.keep(*runs, &run);
-        let told = self.begin(plan, &run, &mut face);
+        let mut told = self.begin(plan, &run, &mut face);
+        self.session.go_live(plan, graph.decls(), journals, &mut face);
+        let found = outputs.clone();
         let clock = world.clock.clone();
+        let hearing = &mut face;
         let runner = Runner {
             graph,
             plan,
@@ -90,16 +101,40 @@ impl Clearing<'_> {
             outputs,
             deadlines: &castle.spec.deadlines,
             now: Arc::new(move || clock.now()),
-            face: &mut |event: &Event| face.hear(event),
             told,
-            run,
+            face: &mut |event: &Event| {
+                self.session.tell_struck(hearing, &mut told, &event.run);
+                told += 1;
+                hearing.hear(&Event { seq: told, ..event.clone() });
+            },
+            run: run.clone(),
             stop: stop.clone(),
         };
-        let report = runner.run().await.map_err(|error| self.broken_off(&error))?;
-        journals.compact_if_grown(world.clock.now()).map_err(|e| state_problem(&e))?;
-        let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
-        face.close(&decls, std::slice::from_ref(&self.go_on));
-        Ok(report)
+        let ran = runner.run().await;
+        let report = ran.map_err(|error| {
+            let heard = (&mut face, told);
+            self.session.broken_off(&error, &self.go_on, heard, graph.decls(), &run)
+        })?;
+        self.session.shorten(journals);
+        let left = tokio::select! {
+            biased;
+            () = stop.asked(1) => Vec::new(),
+            left = self.left(report.outcome, &found) => left,
+        };
+        for (step, what) in &left {
+            told += 1;
+            let kind = EventKind::Leftover { step: step.clone(), what: what.clone() };
+            let (v, at, run) = (SCHEMA, world.clock.now(), run.clone());
+            face.hear(&Event { v, seq: told, at, run, kind });
+        }
+        let exit = exit_of(report.outcome, !left.is_empty());
+        let name = &castle.spec.name;
+        let done = past(name, Direction::Down, graph.decls(), face.progress(), exit);
+        self.session.remember(done);
+        face.calm();
+        let page = self.session.keep_page(&face, graph.decls(), &run);
+        self.session.close(self.go_on.clone(), plan, &face, page.as_deref());
+        Ok(exit)
     }
 
     /// Tells that the run begins; says how many events that were.
@@ -118,18 +153,19 @@ impl Clearing<'_> {
         2
     }
 
-    fn broken_off(&self, error: &RunError) -> Problem {
-        let RunError::Journal(state) = error;
-        Problem::refused("the run stopped before its next act: the journal could not be written")
-            .because(state)
-            .hint(format!("{}; then `{}` goes on", state.hint(), self.go_on))
-    }
-
-    /// Looks at what is there of the castle, which should be gone.
-    pub(crate) async fn audit(&self) -> Result<Audit, Problem> {
-        let Session { castle, world, access, .. } = self.session;
-        let found = audit(&castle.spec, world, access, Some(true)).await;
-        found.map_err(|failure| Problem::failure(&failure))
+    /// What is left of the castle where all of it should be gone, as [`left`] finds it, shown in JSON too.
+    async fn left(&self, outcome: RunOutcome, outputs: &Outputs) -> Vec<(StepId, String)> {
+        if !self.whole || outcome == RunOutcome::Interrupted {
+            return Vec::new();
+        }
+        let Session { castle, world, access, settings, json, .. } = self.session;
+        match audit_after(&castle.spec, world, access, kept(outputs).as_deref()).await {
+            Ok(found) => {
+                show(&found, *json, settings);
+                amiss(&found)
+            }
+            Err(failure) => blind(&failure),
+        }
     }
 }
 
@@ -137,20 +173,30 @@ impl Clearing<'_> {
 pub(crate) async fn left(
     castle: &Castle,
     (world, access): (&World, &Access),
+    outputs: &Outputs,
     json: bool,
     settings: &Settings,
 ) -> Vec<(StepId, String)> {
-    let found = match audit(&castle.spec, world, access, Some(true)).await {
+    let found = match audit_after(&castle.spec, world, access, kept(outputs).as_deref()).await {
         Ok(found) => found,
-        Err(failure) => {
-            let why = format!("nobody can say what is left: {failure}");
-            return vec![(StepId::new("platform", "audit"), why)];
-        }
+        Err(failure) => return blind(&failure),
     };
-    if !json {
-        show(&found, false, settings);
-    }
+    show(&found, json, settings);
+    amiss(&found)
+}
+
+/// The Talos secrets as the run found them in escrow, before they went.
+fn kept(outputs: &Outputs) -> Option<Arc<Secret>> {
+    outputs.get(&KEPT).ok()
+}
+
+fn amiss(found: &Audit) -> Vec<(StepId, String)> {
     found.amiss().map(|item| (remover(item.kind), item.words())).collect()
+}
+
+fn blind(failure: &Failure) -> Vec<(StepId, String)> {
+    let why = format!("nobody can say what is left: {failure}");
+    vec![(StepId::new("platform", "audit"), why)]
 }
 
 /// The step under which a thing is told.
@@ -167,19 +213,19 @@ fn remover(kind: Kind) -> StepId {
 
 /// Shows an audit as a page or as a line of JSON.
 pub(crate) fn show(found: &Audit, json: bool, settings: &Settings) {
-    output::data(&if json {
+    output::page(&if json {
         answer::line("audit", found)
     } else {
-        castle_view::audit::text(found, style(settings))
+        castle_view::audit::text(found, style(settings, Stream::Data))
     });
 }
 
-/// How a command ends whose run ended so, with this left.
-pub(crate) fn exit_of(outcome: RunOutcome, found: &Audit) -> Exit {
+/// How a command ends whose run ended so. That something is left weighs more than that a step failed, which the report tells.
+pub(crate) fn exit_of(outcome: RunOutcome, is_left: bool) -> Exit {
     match outcome {
         RunOutcome::Interrupted => Exit::Interrupted,
+        RunOutcome::Done | RunOutcome::Failed if is_left => Exit::Leftovers,
         RunOutcome::Failed => Exit::Failed,
-        RunOutcome::Done if found.amiss().next().is_some() => Exit::Leftovers,
         RunOutcome::Done => Exit::Done,
     }
 }

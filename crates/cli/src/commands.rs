@@ -29,6 +29,7 @@ pub(crate) mod wipe;
 
 use self::give::Wish;
 use self::run::Act;
+pub(crate) use self::shell::Values;
 use crate::args::{Cli, Command, Everywhere, RehearseAct};
 use crate::castle::Place;
 use crate::exit::{Exit, Problem};
@@ -41,6 +42,7 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
     let which = project::find(everywhere.file.as_deref(), settings);
     let place = Place::of(&which);
     refuse_json(&cli.command, everywhere)?;
+    refuse_castle(&cli.command, everywhere)?;
     match &cli.command {
         Command::Check => check::run(&which, everywhere, settings),
         Command::Graph(args) => graph::run(&which, args, everywhere, settings),
@@ -82,6 +84,10 @@ pub(crate) fn run(cli: &Cli, settings: &Settings) -> Result<Exit, Problem> {
         },
         Command::Completions { shell } => Ok(shell::completions(*shell)),
         Command::Man { out } => shell::man(out.as_deref(), settings),
+        Command::Complete { kind, rehearsed } => {
+            let place = if *rehearsed { Place::Rehearsal } else { place };
+            Ok(shell::complete(&which, (*kind, place), everywhere, settings))
+        }
         Command::Reference => Ok(shell::reference()),
         Command::Detached => Err(Problem::usage("castle starts this itself")),
     }
@@ -106,6 +112,8 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
             "the page of a run is HTML, and its events are JSON already"
         }
         (_, Some(Act::Scenario(args))) if !args.list => "a story is for people",
+        (_, Some(Act::Repeat(_))) => "the trace of a repeated run is text",
+        (Command::Reference, _) => "the reference is Markdown",
         _ => return Ok(()),
     };
     if !everywhere.json {
@@ -113,6 +121,23 @@ fn refuse_json(command: &Command, everywhere: &Everywhere) -> Result<(), Problem
     }
     Err(Problem::usage(format!("{what}: this command has no answer in JSON"))
         .hint("leave --json out"))
+}
+
+/// Refuses a castle file and a state root where a story brings its own, instead of ignoring them.
+fn refuse_castle(command: &Command, everywhere: &Everywhere) -> Result<(), Problem> {
+    let Command::Rehearse(args) = command else { return Ok(()) };
+    let Some(RehearseAct::Scenario(_)) = &args.act else { return Ok(()) };
+    if everywhere.file.is_some() {
+        return Err(Problem::usage(
+            "a story brings its own castle file: `-f` has no meaning for it",
+        )
+        .hint("leave -f out, or write a story with `castle { file = \"…\" }` in it"));
+    }
+    if everywhere.state.is_some() {
+        return Err(Problem::usage("a story is played in memory: `--state` has no meaning for it")
+            .hint("leave --state out"));
+    }
+    Ok(())
 }
 
 fn rehearse(

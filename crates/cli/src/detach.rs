@@ -37,6 +37,7 @@ struct Errand {
     directory: PathBuf,
     host: String,
     stderr_is_terminal: bool,
+    stdout_is_terminal: bool,
     agreed: BTreeSet<StepId>,
 }
 
@@ -105,6 +106,7 @@ pub(crate) fn start(
         directory: settings.directory.clone(),
         host: settings.host.clone(),
         stderr_is_terminal: settings.stderr_is_terminal,
+        stdout_is_terminal: settings.stdout_is_terminal,
         agreed,
     };
     let told = serde_json::to_vec(&errand).map_err(std::io::Error::other).and_then(|bytes| {
@@ -182,6 +184,7 @@ pub(crate) fn take_over() -> Result<(Vec<String>, Settings), Problem> {
         directory: errand.directory,
         host: errand.host,
         stderr_is_terminal: errand.stderr_is_terminal,
+        stdout_is_terminal: errand.stdout_is_terminal,
         stdin_is_terminal: false,
         launch,
         looks: Looks::default(),

@@ -1,6 +1,7 @@
 //! Exit codes, and the one error type of the edge: kind, cause, hints. Wording for users lives here.
 //!
-//! The labels are those of reports and of `castle why`: why, finding, cure, last seen, hint.
+//! The labels are those of reports and of `castle why`: why, where and hint for each of several things that are wrong, last
+//! seen, hint. What is only worth knowing is a `notice`.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -57,8 +58,8 @@ impl Exit {
         (
             Self::Leftovers,
             "leftovers",
-            "something of ours is left over",
-            "`down` or `audit` is over and something of the castle is left; it is listed",
+            "something of ours is left over, whether a step failed or not",
+            "`down`, `wipe` or `audit` is over and something of the castle is left, whether a step failed or not; it is listed, and so is what failed",
         ),
         (
             Self::Interrupted,
@@ -133,6 +134,30 @@ impl Problem {
         self.hint = Some(hint.into());
         self
     }
+
+    /// The commands that its hints name, each to be typed as it stands, in the order of the words.
+    pub(crate) fn next(&self) -> Vec<String> {
+        let found = self.seen.iter().filter(|(label, _)| *label == "hint").map(|(_, text)| text);
+        let mut next: Vec<String> = Vec::new();
+        for command in found.chain(&self.hint).flat_map(|hint| commands(hint)) {
+            if !next.iter().any(|known| known == command) {
+                next.push(command.to_owned());
+            }
+        }
+        next
+    }
+}
+
+/// What a hint has between backquotes and a shell would take: castle's own commands, and signals to another castle. A form
+/// to be filled in (`castle machineconfig <NODE>`) is none, nor is the mere beginning of one.
+fn commands(hint: &str) -> impl Iterator<Item = &str> {
+    let begins = |text: &&str| {
+        ["castle ", "env -S ", "kill -"].iter().any(|beginning| text.starts_with(beginning))
+    };
+    let is_whole = |text: &&str| {
+        *text != "castle rehearse" && ![" <", " ["].iter().any(|gap| text.contains(gap))
+    };
+    hint.split('`').skip(1).step_by(2).filter(begins).filter(is_whole)
 }
 
 impl fmt::Display for Problem {
@@ -165,6 +190,40 @@ mod tests {
         let table = readme.split("## Exit codes").nth(1).and_then(|rest| rest.split("## ").next());
         let rows = table.unwrap_or_default().lines().filter(|line| line.starts_with("| "));
         assert_eq!(rows.count(), Exit::ALL.len() + 1);
+    }
+
+    #[test]
+    fn the_commands_that_hints_name_are_found_once_and_in_their_order() {
+        let next = |hint: &str| Problem::usage("it is so").hint(hint).next();
+        assert_eq!(
+            next(
+                "finish it with `castle -f a.hcl down`, then `castle -f a.hcl up` begins a new life"
+            ),
+            ["castle -f a.hcl down", "castle -f a.hcl up"]
+        );
+        assert_eq!(
+            next("`kill -CONT 7` lets it go on, `castle status` works"),
+            ["kill -CONT 7", "castle status"]
+        );
+        let served = "env -S \"$(cat /a/castle.env)\" castle -f /a/castle.hcl lock";
+        assert_eq!(next(&format!("`{served}` pins it")), [served]);
+        for none in [
+            "add --yes",
+            "did you mean `platform/vip`?",
+            "`addresses` in `gitops \"flux\"` is where it is set",
+            "write `castle machineconfig <NODE>`, or `castle wipe [OPTIONS]`",
+            "begin the command with `castle rehearse`",
+            "an odd ` is no beginning of castle up",
+        ] {
+            assert_eq!(next(none), [""; 0], "{none}");
+        }
+        let mut problem = Problem::usage("two things are wrong").hint("then `castle check` again");
+        problem.seen = vec![
+            ("where", "`castle down` was here".to_owned()),
+            ("hint", "`castle lock` pins it".to_owned()),
+            ("hint", "`castle check` shows it".to_owned()),
+        ];
+        assert_eq!(problem.next(), ["castle lock", "castle check"], "what is no hint is no advice");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use castle_wire::Clock;
 
 use crate::kept::Keep;
 use crate::output;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 use crate::stage::{Show, Stage};
 use crate::trace::Trace;
 
@@ -20,7 +20,10 @@ use crate::trace::Trace;
 pub(crate) struct Face {
     json: bool,
     hushed: bool,
+    /// Of what happens, on standard error.
     style: Style,
+    /// Of the report, on standard output.
+    page: Style,
     progress: Progress,
     trace: Trace,
     keep: Keep,
@@ -37,10 +40,10 @@ pub(crate) struct Backdrop {
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
-/// How text is laid out for this terminal.
-pub(crate) fn style(settings: &Settings) -> Style {
-    let palette = if settings.colour() { Palette::Ansi } else { Palette::None };
-    Style { width: settings.width(), palette, signs: settings.signs() }
+/// How what goes to a stream is laid out.
+pub(crate) fn style(settings: &Settings, stream: Stream) -> Style {
+    let palette = if settings.colour(stream) { Palette::Ansi } else { Palette::None };
+    Style { width: settings.width(stream), palette, signs: settings.signs(stream) }
 }
 
 impl Face {
@@ -48,7 +51,8 @@ impl Face {
         Self {
             json,
             hushed: false,
-            style: style(settings),
+            style: style(settings, Stream::Talk),
+            page: style(settings, Stream::Data),
             progress: Progress::new(decls),
             trace: Trace::default(),
             keep: Keep::default(),
@@ -71,8 +75,9 @@ impl Face {
     pub(crate) fn calm(&mut self) {
         self.stage = None;
         // Somebody may have changed the size of the terminal meanwhile.
-        if let Some(width) = output::columns().filter(|_| self.live) {
-            self.style.width = width;
+        if self.live {
+            self.style.width = output::columns(Stream::Talk).unwrap_or(self.style.width);
+            self.page.width = output::columns(Stream::Data).unwrap_or(self.page.width);
         }
     }
 
@@ -140,20 +145,13 @@ impl Face {
         self.progress.outcome != Some(RunOutcome::Done) || !self.progress.left.is_empty()
     }
 
-    /// Shows the closing report, and what is left of a razed castle. `decls` stand as in a plan; `go_on` are the commands that
+    /// Shows the closing report. What is left of a razed castle stands in the table of its audit already. `decls` stand as in a plan; `go_on` are the commands that
     /// go on with a run that is not finished.
     pub(crate) fn close(&self, decls: &[&StepDecl], go_on: &[String]) {
         if self.json {
             return;
         }
-        let left = &self.progress.left;
         let go_on = if self.is_unfinished() { go_on } else { &[] };
-        output::data(&report::end(&self.progress, decls, go_on, self.style));
-        if !left.is_empty() {
-            output::data("left over:");
-            for (step, what) in left {
-                output::data(&format!("  {step}: {what}"));
-            }
-        }
+        output::page(&report::end(&self.progress, decls, go_on, self.page));
     }
 }

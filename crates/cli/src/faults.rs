@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use castle_journal::StateRoot;
 use castle_model::event::SCHEMA;
 use castle_model::time::Moment;
 use castle_model::{EventKind, Spec};
-use castle_rehearsal::fault::{Names, Rule, Sort, Strike, draw, read};
+use castle_rehearsal::fault::{Names, Own, Rule, Sort, Strike, draw, read};
 use castle_rehearsal::host::Host;
 use castle_view::plain::STRIKES_TOLD;
 use rustix::process::{Signal, getpid, kill_process};
@@ -16,6 +17,10 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::args::Faults;
 use crate::exit::Problem;
 use crate::output;
+
+pub(crate) mod disk;
+
+use self::disk::{Doing, Gone};
 
 /// The rules that were asked for; those drawn from a seed are printed, so that anybody can repeat them.
 pub(crate) fn rules(args: &Faults, spec: &Spec, json: bool) -> Result<Vec<Rule>, Problem> {
@@ -90,9 +95,7 @@ impl Struck {
         for what in &host.inventory().wrong {
             output::say(&format!("still broken: {what}"));
         }
-        let quoted = |rule: &String| rule.replace('\'', "'\\''");
-        let mends = host.unmended();
-        mends.iter().map(|rule| format!("{command} poke --mend '{}'", quoted(rule))).collect()
+        host.unmended().iter().map(|rule| mend(rule, command)).collect()
     }
 
     /// Tells programs what no event of a run will tell: lines without a number.
@@ -103,9 +106,19 @@ impl Struck {
     }
 }
 
+/// The command that mends what a rule changed.
+pub(crate) fn mend(rule: &str, command: &str) -> String {
+    format!("{command} poke --mend '{}'", rule.replace('\'', "'\\''"))
+}
+
 /// Arms the rules, and tells each strike to people as it happens; pokes of others too. As events they come with the next
-/// one of the run.
-pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) -> Struck {
+/// one of the run. `state` is castle's own, if it writes any: rules can break the disk that it is on.
+pub(crate) fn arm(
+    host: &Host,
+    rules: Vec<Rule>,
+    json: bool,
+    state: Option<&mut StateRoot>,
+) -> Struck {
     let struck = Struck::default();
     let (listening, began) = (struck.clone(), host.world().clock.now());
     host.on_strike(move |strike| {
@@ -118,13 +131,38 @@ pub(crate) fn arm(host: &Host, rules: Vec<Rule>, json: bool) -> Struck {
         return struck;
     }
     let last = struck.clone();
-    host.on_kill(move || {
+    let end = move || {
         last.tell_alone(json);
         // As the operating system would: nothing more is said, nothing is tidied up.
         kill_process(getpid(), Signal::KILL).unwrap_or_default();
-    });
+    };
+    host.on_kill(end.clone());
+    if let Some(state) = state {
+        break_own(host, state, end);
+    }
     host.arm(rules);
     struck
+}
+
+/// Lets rules break the computer that castle runs on: its power, and the disk under its state.
+fn break_own(host: &Host, state: &mut StateRoot, end: impl Fn() + Send + Sync + 'static) {
+    let runs = state.runs().ok();
+    let before = runs.as_ref().and_then(|runs| runs.list().ok()).unwrap_or_default();
+    let gone: Gone = Arc::new(move || {
+        // Journals are synced whenever something was written; the events of this run never were.
+        for run in runs.iter().flat_map(|runs| runs.list().unwrap_or_default()) {
+            if !before.contains(&run) {
+                runs.as_ref().and_then(|runs| runs.lose(&run).ok()).unwrap_or_default();
+            }
+        }
+        end();
+    });
+    let does = Doing::default();
+    disk::under(state.journals_mut(), &does, &gone);
+    host.on_break(move |own| match own {
+        Own::Power => gone(),
+        Own::Disk(disk) => does.set(disk),
+    });
 }
 
 fn event(strike: Strike) -> EventKind {

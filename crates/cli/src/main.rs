@@ -3,6 +3,7 @@
 mod age;
 mod answer;
 mod args;
+mod broken;
 mod browser;
 mod castle;
 mod clearing;
@@ -15,6 +16,7 @@ mod git;
 mod hardening;
 mod kept;
 mod lock;
+mod misread;
 mod output;
 mod page;
 mod patience;
@@ -31,7 +33,8 @@ mod trace;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::args::{Cli, Command, refuse_private_keys};
 use crate::exit::{Exit, Problem};
@@ -47,17 +50,9 @@ fn main() -> ExitCode {
         output::say(&problem.to_string());
         return problem.exit.into();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match read() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version go to standard output and are no mistake; clap knows which is which.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            if exit == Exit::Usage && std::env::args_os().any(|word| word == "--json") {
-                output::data(&answer::error(&misread(&error)));
-            }
-            error.print().ok();
-            return exit.into();
-        }
+        Err(error) => return unread(&error),
     };
     if matches!(cli.command, Command::Detached) {
         return detached();
@@ -78,19 +73,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// A command line that can not be read, in the words of whoever tried.
-fn misread(error: &clap::Error) -> Problem {
-    let text = error.render().to_string();
-    let mut said = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = said.next().unwrap_or_default();
-    let mut problem = Problem::usage(first.strip_prefix("error: ").unwrap_or(first));
-    for line in said.take_while(|line| !line.starts_with("Usage:")) {
-        match line.strip_prefix("tip: ") {
-            Some(tip) => problem.hint = Some(tip.to_owned()),
-            None => problem.causes.push(line.to_owned()),
-        }
+/// Reads the command line. What clap says itself is painted as `--color` says.
+fn read() -> Result<Cli, clap::Error> {
+    let mut command = Cli::command().color(misread::colour(&words()));
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+fn words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Ends where the words are no command: with help or the version, or with what is wrong in the form of every other error.
+fn unread(error: &clap::Error) -> ExitCode {
+    // Help and version go to standard output and are no mistake; clap knows which is which.
+    if !error.use_stderr() {
+        error.print().ok();
+        return Exit::Done.into();
     }
-    problem
+    let words = words();
+    let problem = misread::problem(error, &words);
+    if words.iter().any(|word| word == "--json") {
+        output::data(&answer::error(&problem));
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.print().ok();
+    } else {
+        output::say(&problem.to_string());
+    }
+    Exit::Usage.into()
 }
 
 /// The process that goes on without a terminal: told what to do by the one that has it.

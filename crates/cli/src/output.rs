@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::termios::tcgetwinsize;
 
+use crate::settings::Stream;
 use crate::stage::Inbox;
 
 /// Whether data could not be written although somebody wanted it: a full disk, not a reader that went away.
@@ -27,6 +28,9 @@ pub(crate) fn stage(inbox: Option<Arc<Inbox>>) {
 pub(crate) fn staged() -> Option<Arc<Inbox>> {
     STAGE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
+
+/// Whether a passing line is on the terminal.
+static PASSING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// What is said on this thread while somebody takes it down.
@@ -68,6 +72,27 @@ pub(crate) fn data(text: &str) {
     }
 }
 
+/// Writes what a person reads to standard output: lines that a terminal would break anywhere are broken between words. JSON,
+/// and what no terminal shows, stays as it is.
+pub(crate) fn page(text: &str) {
+    match columns(Stream::Data).filter(|_| staged().is_none()) {
+        Some(width) if !text.starts_with('{') => {
+            let folded =
+                |line: &str| if seen(line) > width { fold(line, width) } else { line.to_owned() };
+            data(&text.lines().map(folded).collect::<Vec<_>>().join("\n"));
+        }
+        _ => data(text),
+    }
+}
+
+/// How many characters of a line are to be seen: colours are not.
+pub(crate) fn seen(line: &str) -> usize {
+    let mut parts = line.split('\x1b');
+    let first = parts.next().map_or(0, |text| text.chars().count());
+    let shown = |part: &str| part.split_once('m').map_or(0, |(_, text)| text.chars().count());
+    first + parts.map(shown).sum::<usize>()
+}
+
 /// Writes a value to standard output as it is; for a person's eyes with an end of line.
 pub(crate) fn value(text: &str) {
     if MUTE.load(Ordering::Relaxed) {
@@ -95,8 +120,53 @@ pub(crate) fn talk(text: &str) {
     aside(text);
 }
 
+/// Columns of a terminal that does not tell.
+const WIDTH: usize = 80;
+
+/// A line of the terminal that is written over by the next one, and goes when this is dropped.
+pub(crate) struct Passing;
+
+impl Passing {
+    /// Shows this instead of what it showed before. What one line has no room for is left out.
+    pub(crate) fn show(text: &str) {
+        if staged().is_none() {
+            PASSING.store(true, Ordering::Relaxed);
+            over(&cut(text, columns(Stream::Talk).unwrap_or(WIDTH).saturating_sub(1)));
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        wipe();
+    }
+}
+
+/// Takes the passing line away, if there is one.
+fn wipe() {
+    if PASSING.swap(false, Ordering::Relaxed) {
+        over("");
+    }
+}
+
+/// Writes over the last line of the terminal.
+fn over(text: &str) {
+    if !MUTE.load(Ordering::Relaxed) {
+        let mut err = io::stderr().lock();
+        write!(err, "\r{text}\x1b[K").and_then(|()| err.flush()).ok();
+    }
+}
+
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(3)).chain("...".chars()).collect()
+}
+
 /// Writes to standard error what is not castle's own word: nobody takes it down.
 pub(crate) fn aside(text: &str) {
+    wipe();
     match staged() {
         Some(stage) => stage.say(text),
         None => drop(write(&mut io::stderr().lock(), text)),
@@ -105,7 +175,8 @@ pub(crate) fn aside(text: &str) {
 
 /// Writes sentences to standard error, broken between words where a terminal would break them anywhere.
 pub(crate) fn say(text: &str) {
-    match columns() {
+    // The screen lays out itself what is said above it, as wide as it is then.
+    match columns(Stream::Talk).filter(|_| staged().is_none()) {
         Some(width) => {
             note(text);
             aside(&fold(text, width));
@@ -114,14 +185,18 @@ pub(crate) fn say(text: &str) {
     }
 }
 
-/// How many columns the terminal behind standard error has now, if it is one.
-pub(crate) fn columns() -> Option<usize> {
-    let stderr = io::stderr();
-    let window = tcgetwinsize(&stderr).ok().filter(|_| stderr.is_terminal());
+/// How many columns the terminal behind a stream has now, if it is one.
+pub(crate) fn columns(stream: Stream) -> Option<usize> {
+    let (is_terminal, window) = match stream {
+        Stream::Data => (io::stdout().is_terminal(), tcgetwinsize(io::stdout())),
+        Stream::Talk => (io::stderr().is_terminal(), tcgetwinsize(io::stderr())),
+    };
+    let window = window.ok().filter(|_| is_terminal);
     window.map(|window| usize::from(window.ws_col)).filter(|width| *width > 0)
 }
 
-/// Breaks long lines between words and goes on under their beginning. What has no space is left whole, to be copied.
+/// Breaks long lines between words and goes on under their beginning. What has no space, or stands in backquotes, is left whole, to
+/// be copied.
 pub(crate) fn fold(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -129,8 +204,8 @@ pub(crate) fn fold(text: &str, width: usize) -> String {
         let indent = " ".repeat(line.len() - words.len());
         let mut current = indent.clone();
         let mut fresh = true;
-        for word in words.split(' ') {
-            if !fresh && current.chars().count() + 1 + word.chars().count() > width {
+        for word in castle_view::words(words) {
+            if !fresh && seen(&current) + 1 + seen(word) > width {
                 lines.push(std::mem::replace(&mut current, format!("{indent}  ")));
                 fresh = true;
             }
@@ -170,5 +245,10 @@ mod tests {
         short
         ");
         assert_eq!(fold(text, 200), text);
+        let command = "hint: it is stopped (state T): `kill -CONT 14630` lets it go on";
+        insta::assert_snapshot!(fold(command, 40), @r"
+        hint: it is stopped (state T):
+          `kill -CONT 14630` lets it go on
+        ");
     }
 }

@@ -11,8 +11,8 @@ use castle_page::Words;
 use castle_plan::Survey;
 use castle_view::timeline::{Fold, HappeningKind, Timeline};
 
+use crate::broken::Broken;
 use crate::castle::Castle;
-use crate::session::word;
 
 /// A page, and what could not be read for it.
 pub(crate) struct Page {
@@ -30,8 +30,10 @@ pub(crate) fn make(
 ) -> Result<Option<Page>, StateError> {
     let Some(mut reader) = runs.events(run)? else { return Ok(None) };
     let mut fold = Fold::new(decls);
+    let mut broken = Broken::default();
     for event in reader.more()? {
         fold.apply(&event);
+        broken.note(&castle.spec, &event);
     }
     let direction = fold.progress().direction.unwrap_or(Direction::Up);
     let planned = planned(castle, decls, direction);
@@ -40,7 +42,7 @@ pub(crate) fn make(
     let history = runs.history().unwrap_or_default();
     let timeline = fold.timeline(&order, &history.runs);
     let words = Words {
-        go_on: is_unfinished(&timeline).then(|| format!("{} {}", castle.command, word(direction))),
+        go_on: if is_unfinished(&timeline) { broken.go_on(castle, direction) } else { Vec::new() },
         again: format!("{} report {run}", castle.command),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

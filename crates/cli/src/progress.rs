@@ -2,14 +2,17 @@
 
 use std::io::{self, Write};
 
-use crate::settings::Settings;
+use castle_view::Style;
+use castle_view::screen::download;
 
-/// How many characters the bar itself has.
-const LENGTH: u64 = 30;
+use crate::face::style;
+use crate::output;
+use crate::settings::{Settings, Stream};
 
 /// A bar that goes when it is dropped.
 pub(crate) struct Bar<'a> {
     name: &'a str,
+    style: Style,
     shown: Option<String>,
     wanted: bool,
 }
@@ -17,7 +20,12 @@ pub(crate) struct Bar<'a> {
 impl<'a> Bar<'a> {
     /// A bar for something with a name; it shows itself only to a person at a terminal.
     pub(crate) fn new(name: &'a str, settings: &Settings) -> Self {
-        Self { name, shown: None, wanted: settings.interactive() }
+        Self {
+            name,
+            style: style(settings, Stream::Talk),
+            shown: None,
+            wanted: settings.interactive(),
+        }
     }
 
     /// Shows how many bytes have come, of how many if that is known.
@@ -25,7 +33,9 @@ impl<'a> Bar<'a> {
         if !self.wanted {
             return;
         }
-        let text = line(self.name, done, total);
+        // Somebody may have changed the size of the terminal meanwhile.
+        let width = output::columns(Stream::Talk).unwrap_or(self.style.width);
+        let text = download(self.name, done, total, Style { width, ..self.style });
         if self.shown.as_ref() != Some(&text) {
             write(&format!("\r{text}\x1b[K"));
             self.shown = Some(text);
@@ -45,41 +55,4 @@ impl Drop for Bar<'_> {
 fn write(text: &str) {
     let mut err = io::stderr().lock();
     err.write_all(text.as_bytes()).and_then(|()| err.flush()).ok();
-}
-
-/// The line: a bar where the end is known, else how much has come.
-fn line(name: &str, done: u64, total: Option<u64>) -> String {
-    let tenths = |bytes: u64| {
-        let tenths = u128::from(bytes) * 10 / (1 << 20);
-        format!("{}.{}", tenths / 10, tenths % 10)
-    };
-    let Some(total) = total.filter(|total| *total > 0) else {
-        return format!("{name}: {} MiB", tenths(done));
-    };
-    let full = u64::try_from(u128::from(done.min(total)) * u128::from(LENGTH) / u128::from(total));
-    let full = full.unwrap_or(LENGTH);
-    let bar: String = (0..LENGTH).map(|place| if place < full { '#' } else { '.' }).collect();
-    format!("{name}: [{bar}] {} of {} MiB", tenths(done), tenths(total))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bar_grows_from_nothing_to_its_end() {
-        let mib = 1 << 20;
-        let shown: Vec<String> = [0, mib / 2, mib, 3 * mib]
-            .iter()
-            .map(|done| line("flux 2.9.3", *done, Some(mib)))
-            .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r"
-        flux 2.9.3: [..............................] 0.0 of 1.0 MiB
-        flux 2.9.3: [###############...............] 0.5 of 1.0 MiB
-        flux 2.9.3: [##############################] 1.0 of 1.0 MiB
-        flux 2.9.3: [##############################] 3.0 of 1.0 MiB
-        ");
-        assert_eq!(line("flux 2.9.3", 3 * mib / 2, None), "flux 2.9.3: 1.5 MiB");
-        assert_eq!(line("flux 2.9.3", 1, Some(0)), "flux 2.9.3: 0.0 MiB");
-    }
 }

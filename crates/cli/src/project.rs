@@ -17,7 +17,7 @@ use crate::answer;
 use crate::castle::Place;
 use crate::exit::Problem;
 use crate::output;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 
 /// The name that is looked for in the working folder.
 pub(crate) const CASTLE_FILE: &str = "castle.hcl";
@@ -129,8 +129,8 @@ pub(crate) fn spec(
         output::talk(&castle_config::render(
             &read.findings,
             &sources,
-            settings.colour(),
-            settings.width(),
+            settings.colour(Stream::Talk),
+            settings.width(Stream::Talk),
         ));
     }
     Err(Problem::usage(format!(
@@ -254,6 +254,7 @@ mod tests {
             directory: directory.to_owned(),
             host: "h".to_owned(),
             stderr_is_terminal: false,
+            stdout_is_terminal: false,
             stdin_is_terminal: false,
             launch: crate::settings::Launch::default(),
             looks: crate::settings::Looks::default(),

@@ -13,6 +13,7 @@ use castle_layers::secrets::shape::credential;
 use castle_layers::secrets::source::{Access, Values};
 use castle_model::Secret;
 use castle_model::spec::{EscrowPlace, InfisicalSpec, PlatformSpec, SourceSpec, Spec};
+use castle_model::time::length;
 use castle_sops::Identities;
 use castle_wire::dialer::DialFuture;
 use castle_wire::{Dialer, SystemClock, SystemEntropy, TcpDialer, World};
@@ -21,16 +22,21 @@ use crate::age;
 use crate::args::Pace;
 use crate::castle::Castle;
 use crate::exit::{Exit, Problem};
-use crate::output;
+use crate::output::{self, Passing};
 use crate::settings::Settings;
 use crate::signals::survive_large_files;
+use crate::stage::in_front;
 
 /// The variables that hold the machine identity of Infisical's universal auth.
 pub(crate) const IDENTITY: [&str; 2] = ["INFISICAL_CLIENT_ID", "INFISICAL_CLIENT_SECRET"];
 
-/// How long a look at the world may be silent, first and afterwards.
+/// How long a look at the world may be silent, first and afterwards, where each word is a line of its own.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 const NEXT_WORD: Duration = Duration::from_secs(20);
+
+/// How long a look takes before its line is shown on a terminal, and how often it is kept up to date: clocks tick.
+const FIRST_LINE: Duration = Duration::from_millis(300);
+const NEXT_LINE: Duration = Duration::from_millis(500);
 
 /// Who was dialled, and whether the last dial was answered.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +57,19 @@ impl Heard {
             return "everybody who was asked answers, and not all is said yet".to_owned();
         }
         format!("no answer yet from {}", silent.join(", "))
+    }
+
+    /// The same in short, beside how many answer.
+    fn count(&self) -> String {
+        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = heard.values().filter(|answered| **answered).count();
+        let asked = heard.len();
+        drop(heard);
+        match asked {
+            0 => "nobody is asked yet".to_owned(),
+            _ if answered == asked => format!("{answered} of {asked} answer"),
+            _ => format!("{answered} of {asked} answer, {}", self.words()),
+        }
     }
 }
 
@@ -185,7 +204,7 @@ fn cleaned(name: &str, value: &Secret) -> Result<Secret, Problem> {
             .hint("copy it again from Infisical; nothing was done")
     })?;
     if let Some(what) = left_out {
-        output::talk(&format!("note: {name}: the {what} around its value left out"));
+        output::talk(&format!("notice: {name}: the {what} around its value left out"));
     }
     Ok(value)
 }
@@ -212,7 +231,8 @@ fn endpoints(spec: &Spec) -> Vec<String> {
     list
 }
 
-/// Waits for a look at the world, and says so when it takes long: what does not answer is asked again for a while.
+/// Waits for a look at the world, and tells of it: what does not answer is asked again for a while. On a terminal it is one
+/// line that is kept up to date and goes with the look; elsewhere a line now and then, if it takes long.
 #[expect(
     clippy::disallowed_methods,
     reason = "the real world takes real time, and nobody else tells of this wait"
@@ -221,19 +241,40 @@ pub(crate) async fn patiently<T>(
     look: impl Future<Output = T>,
     heard: &Heard,
     outputs: &Outputs,
+    settings: &Settings,
 ) -> T {
     let mut look = std::pin::pin!(look);
-    let mut silence = FIRST_WORD;
+    let passing = (settings.live() && in_front()).then_some(Passing);
+    let began = tokio::time::Instant::now();
+    let mut silence = if passing.is_some() { FIRST_LINE } else { FIRST_WORD };
     loop {
         tokio::select! {
             biased;
             seen = &mut look => return seen,
             () = tokio::time::sleep(silence) => {
-                silence = NEXT_WORD;
-                output::talk(&format!("still looking at the world: {}", words(heard, &outputs.waits())));
+                let waits = outputs.waits();
+                if passing.is_some() {
+                    silence = NEXT_LINE;
+                    Passing::show(&line(began.elapsed(), heard, &waits));
+                } else {
+                    silence = NEXT_WORD;
+                    output::talk(&still(heard, &waits));
+                }
             }
         }
     }
+}
+
+/// The line of a look that goes on: for how long, and who is waited for.
+fn line(took: Duration, heard: &Heard, waits: &[String]) -> String {
+    let took = length(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    let said = if waits.is_empty() { heard.count() } else { waits.join("; ") };
+    format!("looking at the world, {took}: {said}")
+}
+
+/// The line of a look that takes long, where lines are not written over.
+fn still(heard: &Heard, waits: &[String]) -> String {
+    format!("still looking at the world: {}", words(heard, waits))
 }
 
 /// Why a look takes long: what somebody asked for, else who is silent.
@@ -270,6 +311,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::castle::Place;
 
     /// Answers for one host alone.
     struct One;
@@ -296,6 +338,46 @@ mod tests {
     }
 
     #[test]
+    fn a_real_run_begins_with_everybody_whom_it_speaks_to() {
+        let castle = Castle {
+            spec: castle_config::example(),
+            place: Place::Real,
+            source: "`blue` from castle.hcl".to_owned(),
+            command: "castle".to_owned(),
+            folder: PathBuf::new(),
+            state: PathBuf::new(),
+            state_given: false,
+        };
+        insta::assert_snapshot!(announce(&castle), @"
+        castle `blue` from castle.hcl, for real: secrets from https://eu.infisical.com, VMs on https://pve.lan:8006, 5 machines from 192.168.1.211 to 192.168.1.215, the cluster at https://192.168.1.210:6443, Git at https://github.com/example/tazlab-k8s
+        ");
+    }
+
+    #[test]
+    fn a_look_that_takes_long_says_whom_it_waits_for() {
+        let heard = Heard::default();
+        heard.note("eu.infisical.com", true);
+        heard.note("pve.lan", false);
+        let asked = ["read the secrets: 429 (asked again in 59 s)".to_owned()];
+        let lines = [
+            line(Duration::from_millis(2_500), &Heard::default(), &[]),
+            line(Duration::from_millis(2_500), &heard, &[]),
+            line(Duration::from_secs(75), &heard, &asked),
+            still(&Heard::default(), &[]),
+            still(&heard, &[]),
+            still(&heard, &asked),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @"
+        looking at the world, 2.5 s: nobody is asked yet
+        looking at the world, 2.5 s: 1 of 2 answer, no answer yet from pve.lan
+        looking at the world, 1:15: read the secrets: 429 (asked again in 59 s)
+        still looking at the world: everybody who was asked answers, and not all is said yet
+        still looking at the world: no answer yet from pve.lan
+        still looking at the world: read the secrets: 429 (asked again in 59 s)
+        ");
+    }
+
+    #[test]
     fn a_wait_that_somebody_asked_for_is_told_as_such() {
         let heard = Heard::default();
         heard.note("eu.infisical.com", true);
@@ -307,12 +389,19 @@ mod tests {
     #[tokio::test]
     async fn only_those_who_do_not_answer_are_named() {
         let heard = Heard::default();
+        let told = |heard: &Heard| line(Duration::from_millis(2_500), heard, &[]);
+        assert_eq!(told(&heard), "looking at the world, 2.5 s: nobody is asked yet");
         let dialer = Noting { dialer: One, heard: heard.clone() };
         assert!(dialer.dial("pve.lan", 8006).await.is_ok());
         assert_eq!(heard.words(), "everybody who was asked answers, and not all is said yet");
+        assert_eq!(told(&heard), "looking at the world, 2.5 s: 1 of 1 answer");
         for host in ["10.0.0.2", "10.0.0.1"] {
             assert!(dialer.dial(host, 50_000).await.is_err());
         }
         assert_eq!(heard.words(), "no answer yet from 10.0.0.1, 10.0.0.2");
+        assert_eq!(
+            told(&heard),
+            "looking at the world, 2.5 s: 1 of 3 answer, no answer yet from 10.0.0.1, 10.0.0.2"
+        );
     }
 }

@@ -28,7 +28,7 @@ use crate::state;
 const WATCHABLE: u32 = 20;
 
 /// The seed of a new world where none is asked for.
-const SEED: u64 = 1;
+pub(crate) const SEED: u64 = 1;
 
 /// A castle to be rehearsed, and the datacenter that it stands in.
 pub(crate) struct Rehearsal {

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use castle_engine::survey::Surveyor;
 use castle_engine::{Graph, Outputs, Report, RunError, Runner, Stop};
-use castle_journal::{Journals, RUNS_KEPT, Rebirth, Records, Runs, Start, StepState};
+use castle_journal::{Journals, RUNS_KEPT, Records, Runs, Start, StepState};
 use castle_layers::secrets::source::Access;
 use castle_model::event::{RunOutcome, SCHEMA};
 use castle_model::plan::Direction;
 use castle_model::time::Moment;
-use castle_model::{Event, EventKind, PastRun, Plan, RunId, Spec, StepDecl, StepId};
+use castle_model::{Event, EventKind, PastRun, Plan, PlannedStep, RunId, Spec, StepDecl, StepId};
 use castle_plan::{Look, Survey};
 use castle_platforms::handed::SECRETS;
 use castle_rehearsal::host::Host;
-use castle_view::history::expected;
+use castle_view::Progress;
+use castle_view::history::{Expected, expected};
 use castle_wire::World;
 
 use crate::castle::{self, Castle};
@@ -151,7 +152,7 @@ impl Session<'_> {
         };
         let survey = match self.rehearsal {
             Some(_) => look.await,
-            None => real::patiently(look, &self.heard, &work.outputs).await,
+            None => real::patiently(look, &self.heard, &work.outputs, self.settings).await,
         };
         for (step, seen) in &survey {
             if let Some((observed, evidence)) = surveyed(seen) {
@@ -185,10 +186,10 @@ impl Session<'_> {
         let killed = self.runs.and_then(|runs| kept::killed(runs, records, work.graph.decls()));
         work.journals.start_run(self.now(), start).map_err(|e| state_problem(&e))?;
         self.remember(killed);
-        self.make_room(&work);
+        self.make_room(work.journals);
         work.face.keep(self.runs, &work.run);
         self.settings.begun(&work.run);
-        self.go_live(direction, plan, &mut work);
+        self.go_live(plan, work.graph.decls(), work.journals, &mut work.face);
         let clock = self.world.clock.clone();
         let face = &mut work.face;
         let mut told = work.told;
@@ -211,8 +212,12 @@ impl Session<'_> {
         .run()
         .await;
         work.told = told;
-        let report = ran.map_err(|error| self.broken_off(direction, &error, &mut work))?;
-        work.journals.compact_if_grown(self.now()).map_err(|e| state_problem(&e))?;
+        let go_on = format!("{} {}", self.castle.command, word(direction));
+        let report = ran.map_err(|error| {
+            let (told, decls) = (work.told, work.graph.decls());
+            self.broken_off(&error, &go_on, (&mut work.face, told), decls, &work.run)
+        })?;
+        self.shorten(work.journals);
         let left = tokio::select! {
             biased;
             () = stop.asked(1) => Vec::new(),
@@ -221,37 +226,47 @@ impl Session<'_> {
         for (step, what) in &left {
             self.tell(&mut work, EventKind::Leftover { step: step.clone(), what: what.clone() });
         }
-        let exit = exit_of(&report, &left);
+        let exit = clearing::exit_of(report.outcome, !left.is_empty());
         let (name, decls) = (&self.castle.spec.name, work.graph.decls());
         self.remember(kept::past(name, direction, decls, work.face.progress(), exit));
         work.face.calm();
-        let page = self.keep_page(&work);
-        self.close(direction, plan, &report, &work.face, page.as_deref());
+        let page = self.keep_page(&work.face, work.graph.decls(), &work.run);
+        self.close(go_on, plan, &work.face, page.as_deref());
         Ok(Ended { exit, run: work.run, why: why(&report, &left) })
     }
 
     /// Shows the run on a live screen, if somebody looks at one.
-    fn go_live(&self, direction: Direction, plan: &Plan, work: &mut Work<'_>) {
-        let (name, decls) = (&self.castle.spec.name, work.graph.decls());
-        let this = kept::past(name, direction, decls, work.face.progress(), Exit::Done);
+    pub(crate) fn go_live(
+        &self,
+        plan: &Plan,
+        decls: &[StepDecl],
+        journals: &Journals,
+        face: &mut Face,
+    ) {
+        let name = &self.castle.spec.name;
+        let direction = face.progress().direction.unwrap_or(Direction::Up);
+        let this = kept::past(name, direction, decls, face.progress(), Exit::Done);
         let history = self.runs.and_then(|runs| runs.history().ok()).unwrap_or_default();
         let expected = this.map(|this| expected(&this, &history.runs)).unwrap_or_default();
-        let turn = work.journals.open_rebirth().and_then(|rebirth| turn(rebirth, direction));
-        let decls = plan.steps.iter().map(|step| step.decl.clone()).collect();
+        let first = expected.runs == 0 && direction == Direction::Up;
+        let expected = if first { Expected::declared(&acting(plan)) } else { expected };
+        let turn = journals.open_rebirth().and_then(|rebirth| turn(rebirth, direction));
+        let decls = plan.steps.iter().map(PlannedStep::in_turn).collect();
         let clock = Some(self.world.clock.clone());
-        work.face.go_live(decls, expected, Backdrop { turn, clock });
+        face.go_live(decls, expected, Backdrop { turn, clock });
     }
 
-    /// Lets the oldest events go, but none of a rebirth that is not over.
-    fn make_room(&self, work: &Work<'_>) {
-        let needed = work.journals.open_rebirth().map(Rebirth::runs).unwrap_or_default();
-        if let Some(Err(error)) = self.runs.map(|runs| runs.prune(RUNS_KEPT - 1, &needed)) {
+    /// Lets the oldest events go, but none of the last rebirth, whether it is over or not.
+    pub(crate) fn make_room(&self, journals: &Journals) {
+        let rebirth = journals.rebirth().ok().flatten();
+        let needed = |run: &RunId| rebirth.is_some_and(|rebirth| rebirth.is_of(run));
+        if let Some(Err(error)) = self.runs.map(|runs| runs.prune(RUNS_KEPT - 1, needed)) {
             kept::tell("the events of old runs can not be removed", &error);
         }
     }
 
     /// Adds what a run took to the history.
-    fn remember(&self, past: Option<PastRun>) {
+    pub(crate) fn remember(&self, past: Option<PastRun>) {
         if let Some(runs) = self.runs
             && let Some(past) = past
             && let Err(error) = runs.remember(&past)
@@ -260,14 +275,30 @@ impl Session<'_> {
         }
     }
 
-    /// A run without an end is told to whoever looks at its events later.
-    fn broken_off(&self, direction: Direction, error: &RunError, work: &mut Work<'_>) -> Problem {
-        let problem = self.journal_problem(direction, error);
+    /// A run without an end: something was done, and it is told to whoever looks at its events later. `go_on` is the command
+    /// that goes on with it.
+    pub(crate) fn broken_off(
+        &self,
+        error: &RunError,
+        go_on: &str,
+        (face, told): (&mut Face, u64),
+        decls: &[StepDecl],
+        run: &RunId,
+    ) -> Problem {
+        let problem = journal_problem(error, go_on);
         let kind = EventKind::Notice { step: None, text: problem.to_string().replace('\n', ";") };
-        let (v, at, run) = (SCHEMA, self.now(), work.run.clone());
-        work.face.keep_only(&Event { v, seq: work.told + 1, at, run, kind });
-        self.keep_page(work);
+        let (v, at) = (SCHEMA, self.now());
+        face.keep_only(&Event { v, seq: told + 1, at, run: run.clone(), kind });
+        self.keep_page(face, decls, run);
         problem
+    }
+
+    /// Writes journals anew that have grown. What the run did is recorded already, so that a disk which refuses this takes
+    /// neither the report nor the exit code from it.
+    pub(crate) fn shorten(&self, journals: &mut Journals) {
+        if let Err(error) = journals.compact_if_grown(self.now()) {
+            kept::tell("the journals can not be made shorter; they hold what this run did", &error);
+        }
     }
 
     fn surveyor<'a>(&'a self, work: &'a Work<'_>) -> Surveyor<'a> {
@@ -280,7 +311,7 @@ impl Session<'_> {
     }
 
     /// Tells what has struck in the rehearsal, before what came of it.
-    fn tell_struck(&self, face: &mut Face, told: &mut u64, run: &RunId) {
+    pub(crate) fn tell_struck(&self, face: &mut Face, told: &mut u64, run: &RunId) {
         for (at, kind) in self.struck.take() {
             *told += 1;
             face.hear_struck(&Event { v: SCHEMA, seq: *told, at, run: run.clone(), kind });
@@ -297,59 +328,49 @@ impl Session<'_> {
         work.face.hear(&event);
     }
 
-    fn journal_problem(&self, direction: Direction, error: &RunError) -> Problem {
-        let RunError::Journal(state) = error;
-        let what = "the run stopped before its next act: the journal could not be written";
-        Problem::new(Exit::Failed, what).because(state).hint(format!(
-            "{}; then `{} {}` goes on",
-            state.hint(),
-            self.castle.command,
-            word(direction)
-        ))
-    }
-
     /// What is left of the castle after it went, by a look at the world and not at our records.
     async fn leftovers(
         &self,
         direction: Direction,
         report: &Report,
-        _work: &Work<'_>,
+        work: &Work<'_>,
     ) -> Vec<(StepId, String)> {
         if direction == Direction::Up || report.outcome == RunOutcome::Interrupted {
             return Vec::new();
         }
-        clearing::left(self.castle, (&self.world, &self.access), self.json, self.settings).await
+        let seen = (&self.world, &self.access);
+        clearing::left(self.castle, seen, &work.outputs, self.json, self.settings).await
     }
 
     /// Leaves the page of the run beside its events. One that can not be written is told, and changes nothing else.
-    fn keep_page(&self, work: &Work<'_>) -> Option<PathBuf> {
-        if !work.face.is_kept() {
+    pub(crate) fn keep_page(
+        &self,
+        face: &Face,
+        decls: &[StepDecl],
+        run: &RunId,
+    ) -> Option<PathBuf> {
+        if !face.is_kept() {
             // That there are no events was told when they could not be kept.
             return None;
         }
-        let kept = page::keep(self.castle, work.graph.decls(), self.runs?, &work.run);
+        let kept = page::keep(self.castle, decls, self.runs?, run);
         kept.unwrap_or_else(|error| {
             kept::tell("the page of this run can not be kept", &error);
             None
         })
     }
 
-    fn close(
-        &self,
-        direction: Direction,
-        plan: &Plan,
-        report: &Report,
-        face: &Face,
-        page: Option<&Path>,
-    ) {
-        let mut go_on = vec![format!("{} {}", self.castle.command, word(direction))];
+    /// The closing words: the report, what the rehearsal did, where the page is, what comes next. `go_on` is the command that
+    /// goes on with a run that is not finished.
+    pub(crate) fn close(&self, go_on: String, plan: &Plan, face: &Face, page: Option<&Path>) {
+        let mut go_on = vec![go_on];
         if let Some(host) = self.rehearsal.filter(|_| face.is_unfinished() && !self.json) {
             // What a rule of the user's own broke stands in the way of the next run too.
             let command = rehearse(&self.castle.command);
             go_on.splice(0..0, self.struck.tell_remains(host, &command));
         }
-        let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
-        face.close(&decls, &go_on);
+        let decls: Vec<StepDecl> = plan.steps.iter().map(PlannedStep::in_turn).collect();
+        face.close(&decls.iter().collect::<Vec<_>>(), &go_on);
         if self.json {
             return;
         }
@@ -368,7 +389,8 @@ impl Session<'_> {
         if let Some(page) = page {
             output::say(&format!("timeline: {}", page.display()));
         }
-        if direction == Direction::Up && report.outcome == RunOutcome::Done {
+        let Progress { direction, outcome, .. } = face.progress();
+        if (*direction, *outcome) == (Some(Direction::Up), Some(RunOutcome::Done)) {
             output::say(&format!("next: {next}"));
         }
     }
@@ -377,6 +399,13 @@ impl Session<'_> {
     pub(crate) fn now(&self) -> Moment {
         self.world.clock.now()
     }
+}
+
+fn journal_problem(error: &RunError, go_on: &str) -> Problem {
+    let RunError::Journal(state) = error;
+    let what = "the run stopped before its next act: the journal could not be written";
+    let hint = format!("{}; then `{go_on}` goes on", state.hint());
+    Problem::new(Exit::Failed, what).because(state).hint(hint)
 }
 
 /// The word of a direction, which is the command's.
@@ -408,6 +437,15 @@ pub(crate) fn known(records: &Records) -> BTreeSet<StepId> {
     records.steps.iter().filter(|(_, state)| done(state)).map(|(id, _)| id.clone()).collect()
 }
 
+/// The steps of a plan as they are declared; what is left alone usually takes no time.
+fn acting(plan: &Plan) -> Vec<StepDecl> {
+    let declared = |step: &PlannedStep| {
+        let usual = if step.verb.acts() { step.decl.weight } else { 0 };
+        step.in_turn().weight(usual)
+    };
+    plan.steps.iter().map(declared).collect()
+}
+
 /// Whether the keys are at hand that open the platform: what else is missing in the source stops nobody who razes.
 fn opens(spec: &Spec, outputs: &Outputs) -> bool {
     let held = outputs.get(&SECRETS);
@@ -434,6 +472,7 @@ fn surveyed(look: &Look) -> Option<(String, String)> {
     use castle_model::Observed;
     let (word, evidence) = match look {
         Look::Seen(Observed::Absent) => ("absent", "not there".to_owned()),
+        Look::Seen(Observed::Unused { why }) => ("absent", why.clone()),
         Look::Seen(Observed::Right { evidence }) => ("right", evidence.clone()),
         Look::Seen(Observed::Wrong { why, .. }) => ("wrong", why.clone()),
         Look::Seen(Observed::Foreign { owner }) => ("foreign", owner.clone()),
@@ -456,15 +495,6 @@ fn why(report: &Report, left: &[(StepId, String)]) -> Option<String> {
         return Some(format!("{step} failed: {failure}"));
     }
     left.first().map(|(step, what)| format!("left over: {step}: {what}"))
-}
-
-fn exit_of(report: &Report, left: &[(StepId, String)]) -> Exit {
-    match report.outcome {
-        RunOutcome::Interrupted => Exit::Interrupted,
-        RunOutcome::Failed => Exit::Failed,
-        RunOutcome::Done if !left.is_empty() => Exit::Leftovers,
-        RunOutcome::Done => Exit::Done,
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use castle_model::RunId;
 use castle_view::Signs;
+use rustix::termios::tcgetwinsize;
 
 use crate::args::{Colour, Everywhere};
 use crate::detach::Detached;
@@ -75,6 +76,9 @@ pub(crate) const VARIABLES: &[Variable] = &[
     },
 ];
 
+/// The widest that a text is laid out for.
+pub(crate) const WIDEST: usize = 200;
+
 /// A width that no line reaches.
 const UNBROKEN: usize = 100_000;
 
@@ -85,6 +89,7 @@ pub(crate) struct Settings {
     pub(crate) directory: PathBuf,
     pub(crate) host: String,
     pub(crate) stderr_is_terminal: bool,
+    pub(crate) stdout_is_terminal: bool,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) launch: Launch,
     /// What the command line says about the looks of text.
@@ -96,6 +101,15 @@ pub(crate) struct Settings {
 pub(crate) struct Looks {
     pub(crate) plain: bool,
     pub(crate) colour: Colour,
+}
+
+/// Which of the two streams a text goes to: each may be a terminal, a file or a pipe of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output: pages, lists, answers.
+    Data,
+    /// Standard error: what is told besides.
+    Talk,
 }
 
 /// How this process came to be.
@@ -119,6 +133,7 @@ impl Settings {
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             host,
             stderr_is_terminal: std::io::stderr().is_terminal(),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
             stdin_is_terminal: std::io::stdin().is_terminal(),
             launch: Launch {
                 words: std::env::args_os()
@@ -150,7 +165,7 @@ impl Settings {
 
     /// Whether a person watches.
     pub(crate) fn interactive(&self) -> bool {
-        self.stderr_is_terminal && self.get("CI").is_none()
+        self.read_by_people(Stream::Talk)
     }
 
     /// Whether a live screen is wanted, and can be painted.
@@ -160,13 +175,25 @@ impl Settings {
             && self.get("TERM").is_some_and(|terminal| terminal != "dumb")
     }
 
-    /// Whether colour is wanted.
-    pub(crate) fn colour(&self) -> bool {
+    fn is_terminal(&self, stream: Stream) -> bool {
+        match stream {
+            Stream::Data => self.stdout_is_terminal,
+            Stream::Talk => self.stderr_is_terminal,
+        }
+    }
+
+    /// Whether a person reads what goes to a stream.
+    fn read_by_people(&self, stream: Stream) -> bool {
+        self.is_terminal(stream) && self.get("CI").is_none()
+    }
+
+    /// Whether colour is wanted on a stream.
+    pub(crate) fn colour(&self, stream: Stream) -> bool {
         match self.looks.colour {
             Colour::Always => true,
             Colour::Never => false,
             Colour::Auto => {
-                self.interactive()
+                self.read_by_people(stream)
                     && self.get("NO_COLOR").is_none()
                     && self.get("TERM") != Some("dumb")
             }
@@ -174,21 +201,24 @@ impl Settings {
     }
 
     /// The signs that a person's terminal can show. What nobody watches is a log, and UTF-8.
-    pub(crate) fn signs(&self) -> Signs {
+    pub(crate) fn signs(&self, stream: Stream) -> Signs {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| self.get(name));
         let locale = locale.unwrap_or("C").to_ascii_lowercase();
         let unicode = locale.contains("utf-8") || locale.contains("utf8");
-        if unicode || !self.interactive() { Signs::Unicode } else { Signs::Ascii }
+        if unicode || !self.read_by_people(stream) { Signs::Unicode } else { Signs::Ascii }
     }
 
-    /// How many columns a line may have. Where no terminal breaks lines, neither do we: logs are searched.
-    pub(crate) fn width(&self) -> usize {
+    /// How many columns a line of a stream may have. Where no terminal breaks lines, neither do we: logs are searched.
+    pub(crate) fn width(&self, stream: Stream) -> usize {
         let told = self.get("COLUMNS").and_then(|c| c.parse().ok());
-        let window = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
-        let seen =
-            window.map(|w| usize::from(w.ws_col)).filter(|w| self.stderr_is_terminal && *w > 0);
+        let window = match stream {
+            Stream::Data => tcgetwinsize(std::io::stdout()),
+            Stream::Talk => tcgetwinsize(std::io::stderr()),
+        };
+        let columns = window.map(|window| usize::from(window.ws_col)).ok();
+        let seen = columns.filter(|columns| self.is_terminal(stream) && *columns > 0);
         match seen.or(told) {
-            Some(width) => width.clamp(40, 200),
+            Some(width) => width.clamp(40, WIDEST),
             None => UNBROKEN,
         }
     }

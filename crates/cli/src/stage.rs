@@ -1,15 +1,15 @@
-//! The live screen of a run on a terminal: a thread of its own paints what the run tells, so that nobody waits for it.
+//! The live screen of runs on a terminal: a thread of its own paints what they tell, so that nobody waits for it.
 //!
 //! ```text
 //!   the run ──events──▶ inbox ──▶ painter's thread: folds, lays out (view::screen), one write a frame ──▶ terminal
 //!   output::say ─text─▶
 //! ```
 //!
-//! What is said while the screen is up scrolls above it. The thread asks the run's clock for the time, and never moves
+//! What is said while the screen is up scrolls above it, and stands on the terminal when the screen has gone. The thread asks the run's clock for the time, and never moves
 //! it: a rehearsal's trace is the same with and without a screen. A terminal that has gone is let go.
 
+use std::sync::mpsc::{SendError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use castle_model::{Event, StepDecl};
@@ -26,9 +26,10 @@ mod terminal;
 
 use self::painter::Painter;
 use self::terminal::Terminal;
+pub(crate) use self::terminal::in_front;
 
-/// What is over sooner gets no screen: it would only flash.
-const FIRST: Duration = Duration::from_millis(100);
+/// What is over sooner gets no screen: it would only flash. A rehearsal at full speed is, and has its report at once.
+const FIRST: Duration = Duration::from_millis(250);
 
 /// At most one frame in this time.
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -53,8 +54,14 @@ pub(crate) struct Show {
 /// A screen that is up; it goes when it is dropped, and leaves the terminal as it was.
 pub(crate) struct Stage {
     inbox: Arc<Inbox>,
-    thread: Option<JoinHandle<()>>,
 }
+
+/// What the painter's thread does next.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The way to the painter's thread. It serves every run of this process: one for each would give its memory back at the end
+/// of each, and that costs more than what it paints.
+static PAINTER: Mutex<Option<Sender<Job>>> = Mutex::new(None);
 
 /// What is to be shown next.
 #[derive(Default)]
@@ -69,6 +76,8 @@ struct State {
     phase: Phase,
     /// Whether the terminal was given back, for as long as it is not the screen's.
     away: bool,
+    /// Whether nobody paints any more.
+    over: bool,
 }
 
 enum Item {
@@ -90,14 +99,15 @@ impl Stage {
     pub(crate) fn open(show: Show) -> Option<Self> {
         terminal::mind_panics();
         let inbox = Arc::new(Inbox::default());
-        let (theirs, runtime) = (inbox.clone(), Handle::current());
-        let paint = move || {
+        // It goes with the job, also if nobody takes that up any more.
+        let (over, runtime) = (Over(inbox.clone()), Handle::current());
+        paint(Box::new(move || {
             let _time = runtime.enter();
-            Loop { show, painter: Painter::default(), terminal: Terminal::default() }.run(&theirs);
-        };
-        let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(paint).ok()?;
+            let painter = Painter::new(show.style);
+            Loop { show, painter, terminal: Terminal::default() }.run(&over.0);
+        }))?;
         output::stage(Some(inbox.clone()));
-        Some(Self { inbox, thread: Some(thread) })
+        Some(Self { inbox })
     }
 
     /// Shows one event.
@@ -110,10 +120,36 @@ impl Drop for Stage {
     fn drop(&mut self) {
         output::stage(None);
         self.inbox.enter(Phase::Closing);
-        if let Some(thread) = self.thread.take() {
-            // Its panic was told, and the terminal given back, where it happened.
-            thread.join().ok();
-        }
+        // A panic was told, and the terminal given back, where it happened.
+        self.inbox.outlive();
+    }
+}
+
+/// Has the painter's thread do something, and starts it where it is not there, or not any more.
+fn paint(job: Job) -> Option<()> {
+    let mut painter = PAINTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let job = match painter.as_ref() {
+        None => job,
+        Some(there) => match there.send(job) {
+            Ok(()) => return Some(()),
+            Err(SendError(job)) => job,
+        },
+    };
+    let (send, jobs) = channel::<Job>();
+    let work = move || jobs.into_iter().for_each(|job| job());
+    std::thread::Builder::new().name("screen".to_owned()).spawn(work).ok()?;
+    send.send(job).ok()?;
+    *painter = Some(send);
+    Some(())
+}
+
+/// Says at its end that nobody paints any more, however it ends.
+struct Over(Arc<Inbox>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.lock().over = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -159,6 +195,11 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until nobody paints any more.
+    fn outlive(&self) {
+        drop(self.changed.wait_while(self.lock(), |state| !state.over));
+    }
+
     /// Rests, unless the phase is another one.
     fn rest(&self, time: Duration) {
         let showing = |state: &mut State| state.phase == Phase::Showing;
@@ -198,21 +239,21 @@ impl Loop {
         loop {
             let (items, phase) = inbox.take(tick);
             let (columns, rows) = Terminal::size();
-            let style = Style { width: columns, ..self.show.style };
-            let log: Vec<String> =
-                items.into_iter().filter_map(|item| self.told(item, style)).collect();
+            for item in items {
+                self.hear(item);
+            }
             match phase {
                 Phase::Showing if terminal::in_front() => {
                     // The last column stays free: some terminals break a line that fills it.
-                    let style = Style { width: columns.saturating_sub(1), ..style };
-                    let picture = self.picture(style, rows.saturating_sub(1));
-                    let frame = self.painter.frame(&log, &picture, (columns, rows));
+                    let style = Style { width: columns.saturating_sub(1), ..self.show.style };
+                    let picture = self.picture(style, self.painter.room((columns, rows)));
+                    let frame = self.painter.frame(&picture, (columns, rows));
                     self.terminal.show(frame);
                     inbox.rest(BETWEEN);
                 }
                 _ => {
-                    let last = self.painter.leave(&log);
-                    self.terminal.give_back(last);
+                    let said = self.painter.leave(columns);
+                    self.terminal.give_back(&said);
                     match phase {
                         Phase::Closing => return,
                         Phase::Suspended => inbox.stand_aside(),
@@ -223,13 +264,14 @@ impl Loop {
         }
     }
 
-    /// What is said above the screen.
-    fn told(&mut self, item: Item, style: Style) -> Option<String> {
+    /// Takes in what is said above the screen.
+    fn hear(&mut self, item: Item) {
         match item {
-            Item::Text(text) => Some(output::fold(&text, style.width)),
+            Item::Text(text) => self.painter.hear(&text),
             Item::Event(event) => {
                 self.show.progress.apply(&event);
-                plain::news(&event, &self.show.progress, style)
+                let news = plain::news(&event, &self.show.progress, self.show.style.signs);
+                self.painter.hear_news(news);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use castle_journal::{
-    Holder, INCARNATION_LAYER, Records, SetAside, StateError, StateRoot, StepState, number,
+    Holder, INCARNATION_LAYER, Rebirth, Records, SetAside, StateError, StateRoot, StepState, number,
 };
 use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
@@ -157,9 +157,15 @@ fn refuse_half(
     Ok(())
 }
 
-/// What `up` will refuse for, if a `down` was begun and not finished; nothing else is in its way.
-pub(crate) fn half(castle: &Castle, records: &Records) -> Option<Problem> {
-    whole(castle, records, Direction::Up).err()
+/// What `up` will refuse for, if a `down` was begun and not finished, by itself or in a rebirth; nothing else is in its way.
+pub(crate) fn half(
+    castle: &Castle,
+    records: &Records,
+    rebirth: Option<&Rebirth>,
+) -> Option<Problem> {
+    let problem = whole(castle, records, Direction::Up).err()?;
+    let open = rebirth.filter(|rebirth| rebirth.ended.is_none());
+    Some(open.map_or(problem, |rebirth| refuse_half_razed(castle, rebirth)))
 }
 
 /// Refuses the state of another world: what a rehearsal knows is not true of real machines, and the reverse.

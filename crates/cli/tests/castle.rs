@@ -22,6 +22,8 @@ mod crash;
 mod down;
 #[path = "castle/drift.rs"]
 mod drift;
+#[path = "castle/faces.rs"]
+mod faces;
 #[path = "castle/faults.rs"]
 mod faults;
 #[path = "castle/give.rs"]
@@ -54,6 +56,8 @@ mod refusal;
 mod report;
 #[path = "castle/rise.rs"]
 mod rise;
+#[path = "castle/samples.rs"]
+mod samples;
 #[path = "castle/scenarios.rs"]
 mod scenarios;
 #[path = "castle/secrets.rs"]

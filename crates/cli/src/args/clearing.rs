@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use super::Run;
+use super::{Pace, Run};
 use crate::commands::run::Act;
+use crate::patience::Patience;
 
 /// What is looked for.
 #[derive(Debug, Clone, Args)]
@@ -35,7 +36,13 @@ impl DownArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WipeArgs {
     #[command(flatten)]
-    run: Run,
+    pace: Pace,
+    /// Do not ask before removing the guests
+    #[arg(long)]
+    yes: bool,
+    /// Wait for whoever works on this castle instead of giving up at once, and at most so long (default: 10m)
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
+    wait: Option<Patience>,
     /// Remove this guest too, although nothing proves it to be the castle's; once for each
     #[arg(long, value_name = "VMID")]
     force_foreign: Vec<u32>,
@@ -44,6 +51,13 @@ pub(crate) struct WipeArgs {
 impl WipeArgs {
     /// How it is to be done.
     pub(crate) fn run(&self) -> Run {
-        Run { force_foreign: self.force_foreign.clone(), ..self.run.clone() }
+        Run {
+            pace: self.pace.clone(),
+            yes: self.yes,
+            detach: false,
+            wait: self.wait,
+            layer: None,
+            force_foreign: self.force_foreign.clone(),
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 
 use clap::Args;
 
+use super::Faults;
+
 /// How the rehearsal's datacenter is put on sockets.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Serve {
@@ -16,4 +18,6 @@ pub(crate) struct Serve {
     /// The loopback address of its servers; with 127.0.0.N its machines are in 127.0.N.0/24
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST)]
     pub(crate) at: Ipv4Addr,
+    #[command(flatten)]
+    pub(crate) faults: Faults,
 }

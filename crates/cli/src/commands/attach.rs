@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use castle_journal::{EventReader, Holder, Peek, Presence, Runs, StateRoot, number};
-use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::{RunId, StepDecl};
 use castle_view::Progress;
-use castle_view::history::expected;
+use castle_view::history::{Expected, expected};
 use castle_wire::{Clock, SystemClock};
 
 use crate::args::Everywhere;
 use crate::castle::{self, Castle, Place};
+use crate::clearing::exit_of;
 use crate::commands::rebirth;
 use crate::exit::{Exit, Problem};
 use crate::face::{Backdrop, Face};
@@ -103,21 +103,24 @@ impl Watch<'_> {
                 return Ok(());
             }
             let Some(reader) = self.runs.events(&last).map_err(problem)? else { return Ok(()) };
+            let told = self.heard(&last)?;
             // With somebody at work, a run that is over is not his: he still looks at the world.
-            if self.shown.is_none() && holder.is_some() && self.is_over(&last)? {
+            let is_over = told.as_ref().is_none_or(|progress| progress.outcome.is_some());
+            if self.shown.is_none() && holder.is_some() && is_over {
+                return Ok(());
+            }
+            // What is usual is known by what is planned, and that is just being written down.
+            let is_early = |told: &Progress| told.counts.is_empty() && told.at_work.is_none();
+            if holder.is_some() && told.as_ref().is_some_and(is_early) {
                 return Ok(());
             }
             self.report();
             let mut face = Face::new(self.json, self.settings, &self.decls);
-            if holder.is_some() {
-                self.go_live(&mut face, &last)?;
+            if let (Some(_), Some(progress)) = (holder, &told) {
+                self.go_live(&mut face, progress);
             }
             self.shown = Some(Shown { run: last, reader, face });
         }
-    }
-
-    fn is_over(&self, run: &RunId) -> Result<bool, Problem> {
-        Ok(self.heard(run)?.is_none_or(|progress| progress.outcome.is_some()))
     }
 
     /// What a run has told so far.
@@ -132,20 +135,26 @@ impl Watch<'_> {
     }
 
     /// Shows a run that is going on on a live screen. A rehearsal's time is seen only by what happens in it.
-    fn go_live(&self, face: &mut Face, run: &RunId) -> Result<(), Problem> {
-        let Some(progress) = self.heard(run)? else { return Ok(()) };
-        let direction = progress.direction.unwrap_or(Direction::Up);
-        let name = &self.castle.spec.name;
-        let this = kept::past(name, direction, &self.decls, &progress, Exit::Done);
-        let history = rebirth::history_of(self.castle);
-        let expected = this.map(|this| expected(&this, &history.runs)).unwrap_or_default();
+    fn go_live(&self, face: &mut Face, progress: &Progress) {
         let clock: Option<Arc<dyn Clock>> = match self.castle.place {
             Place::Real => Some(Arc::new(SystemClock)),
             Place::Rehearsal => None,
         };
         let decls = self.ordered().into_iter().cloned().collect();
-        face.go_live(decls, expected, Backdrop { turn: None, clock });
-        Ok(())
+        face.go_live(decls, self.usual(progress), Backdrop { turn: None, clock });
+    }
+
+    /// How long things usually take: by runs like this one, else by what its steps declare, as whoever carries it out sees it.
+    fn usual(&self, progress: &Progress) -> Expected {
+        let direction = progress.direction.unwrap_or(Direction::Up);
+        let name = &self.castle.spec.name;
+        let this = kept::past(name, direction, &self.decls, progress, Exit::Done);
+        let history = rebirth::history_of(self.castle);
+        let found = this.map(|this| expected(&this, &history.runs)).unwrap_or_default();
+        if found.runs > 0 || direction == Direction::Down {
+            return found;
+        }
+        acting(&self.ordered(), progress).map_or(found, |decls| Expected::declared(&decls))
     }
 
     /// The steps, each after what it needs.
@@ -206,19 +215,21 @@ impl Watch<'_> {
         let history = rebirth::history_of(self.castle);
         let past = history.runs.iter().rfind(|past| past.run == shown.run);
         let command = &self.castle.command;
-        let way = word(progress.direction.unwrap_or(Direction::Up));
+        let direction = progress.direction.or_else(|| self.recorded(&shown.run));
+        let way = word(direction.unwrap_or(Direction::Up));
         let (run, at) = (&shown.run, progress.now);
         let exit = match (past, progress.outcome) {
             (Some(past), _) => Exit::of_code(past.exit),
-            (None, Some(RunOutcome::Done)) if !progress.left.is_empty() => Exit::Leftovers,
-            (None, Some(RunOutcome::Done)) => Exit::Done,
-            (None, Some(RunOutcome::Interrupted)) => Exit::Interrupted,
-            (None, Some(RunOutcome::Failed) | None) => Exit::Failed,
+            (None, Some(outcome)) => exit_of(outcome, !progress.left.is_empty()),
+            (None, None) => Exit::Failed,
         };
         output::talk(&match progress.outcome {
             Some(_) => format!(
                 "{way} ({run}) ended at {at} with exit code {}; nothing runs now",
                 exit as u8
+            ),
+            None if progress.started.is_none() => format!(
+                "{way} ({run}) was ended before its end, and its events are lost; `{command} {way}` goes on"
             ),
             None => format!(
                 "{way} ({run}) was ended before its end, the last word at {at}; `{command} {way}` goes on"
@@ -227,10 +238,16 @@ impl Watch<'_> {
         self.reborn(run, &history).unwrap_or(exit)
     }
 
+    /// Which way a run goes, as its journal has it.
+    fn recorded(&self, run: &RunId) -> Option<Direction> {
+        let records = StateRoot::peek(&self.castle.state).ok().flatten()?.records;
+        records.last_run.filter(|last| last.id == *run).map(|last| last.direction)
+    }
+
     /// If the run was the last of a rebirth: how that ended.
     fn reborn(&self, run: &RunId, history: &castle_journal::History) -> Option<Exit> {
         let Peek { rebirth, .. } = StateRoot::peek(&self.castle.state).ok().flatten()?;
-        let rebirth = rebirth.filter(|rebirth| rebirth.runs().contains(run))?;
+        let rebirth = rebirth.ok().flatten().filter(|rebirth| rebirth.runs().contains(run))?;
         if let Some(line) = rebirth::open_line(&rebirth, &self.castle.command) {
             output::talk(&line);
             return None;
@@ -253,5 +270,58 @@ impl Watch<'_> {
             None => "nothing runs any more".to_owned(),
         });
         Exit::Interrupted
+    }
+}
+
+/// The steps of a run that was planned elsewhere; what is left alone usually takes no time. None if its events do not tell
+/// which these are.
+fn acting(decls: &[&StepDecl], progress: &Progress) -> Option<Vec<StepDecl>> {
+    let is_right = |decl: &StepDecl| {
+        let surveyed = progress.steps.get(&decl.id).and_then(|step| step.surveyed.as_ref());
+        surveyed.is_some_and(|(seen, _)| seen == "right")
+    };
+    let left_alone = ["adopt", "forget", "leave", "refused"];
+    let planned = progress.counts.iter().filter(|(word, _)| !left_alone.contains(&word.as_str()));
+    let planned: usize = planned.map(|(_, steps)| steps).sum();
+    let usual = |decl: &&StepDecl| {
+        let usual = if is_right(decl) { 0 } else { decl.weight };
+        (*decl).clone().weight(usual)
+    };
+    let acts = decls.iter().filter(|decl| !is_right(decl)).count();
+    (acts == planned).then(|| decls.iter().map(usual).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use castle_model::event::SCHEMA;
+    use castle_model::time::Moment;
+    use castle_model::{Event, EventKind, StepId};
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_alone_usually_takes_no_time_and_who_does_not_know_says_nothing() {
+        let id = |name: &str| StepId::new("platform", name);
+        let decl = |name: &str| StepDecl::new(id(name), name, "vm", "it runs").weight(7_000);
+        let decls = [decl("image"), decl("vm"), decl("vip")];
+        let run = |counts: &[(&str, usize)]| {
+            let mut progress = Progress::new(&decls);
+            let surveyed = |step, observed: &str| EventKind::Surveyed {
+                step,
+                observed: observed.to_owned(),
+                evidence: "seen".to_owned(),
+            };
+            let counts = counts.iter().map(|(word, steps)| ((*word).to_owned(), *steps));
+            let planned = EventKind::Planned { plan: "c0ffee".into(), counts: counts.collect() };
+            // What stands behind something else was not looked at.
+            for kind in [surveyed(id("image"), "right"), surveyed(id("vm"), "absent"), planned] {
+                let (run, at) = (RunId::new("r1"), Moment(0));
+                progress.apply(&Event { v: SCHEMA, seq: 1, at, run, kind });
+            }
+            let acting = acting(&decls.iter().collect::<Vec<_>>(), &progress);
+            acting.map(|decls| decls.iter().map(|decl| decl.weight).collect::<Vec<_>>())
+        };
+        assert_eq!(run(&[("adopt", 1), ("create", 1), ("prove", 1)]), Some(vec![0, 7_000, 7_000]));
+        assert_eq!(run(&[("leave", 2), ("create", 1)]), None, "one of them stands behind another");
     }
 }

@@ -7,7 +7,7 @@ use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::{self, Which};
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 
 /// Prints every finding; an error among them is exit code 2.
 pub(crate) fn run(
@@ -27,12 +27,16 @@ pub(crate) fn run(
             output::data(&answer::line("check", &right));
         }
     } else {
-        let rendered =
-            castle_config::render(&read.findings, &sources, settings.colour(), settings.width());
+        let rendered = castle_config::render(
+            &read.findings,
+            &sources,
+            settings.colour(Stream::Talk),
+            settings.width(Stream::Talk),
+        );
         output::talk(&rendered);
         if let Some(spec) = &read.spec {
             let (control, workers) = (spec.control_planes().count(), spec.workers().count());
-            output::data(&format!(
+            output::page(&format!(
                 "{}: castle `{}` is right: {control}+{workers} machines (control planes + workers), Talos {}, Kubernetes {}",
                 sources.file, spec.name, spec.talos, spec.kubernetes
             ));

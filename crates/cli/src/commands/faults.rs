@@ -16,7 +16,7 @@ pub(crate) fn list(as_json: bool) -> Exit {
             output::data(&line(kind));
         }
     } else {
-        output::data(&page());
+        output::page(&page());
     }
     Exit::Done
 }
@@ -38,7 +38,8 @@ fn page() -> String {
          Behind each kind may stand, in any order: on METHOD PATH (what the path ends\n\
          with; * is anything), the 3rd, once, twice, 5 times, from M:SS, until M:SS,\n\
          for M:SS, during PHASE ({phases}).\n\
-         Times are those of the run, as the screen shows them.\n"
+         Times are those of the run from its first look on; the screen's clock begins\n\
+         with the first step, some four seconds later.\n"
     );
     let most = kinds().map(|kind| kind.who.len()).max().unwrap_or_default();
     let wire = kinds().filter(|kind| kind.who.len() > 1);

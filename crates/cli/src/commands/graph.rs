@@ -12,7 +12,7 @@ use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 
 /// Prints the graph of a castle file.
 pub(crate) fn run(
@@ -21,13 +21,18 @@ pub(crate) fn run(
     everywhere: &Everywhere,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
+    let asked = args.format.unwrap_or(GraphFormat::Json);
+    if everywhere.json && asked != GraphFormat::Json {
+        return Err(Problem::usage("--json and --format ask for two forms of one graph")
+            .hint("leave one of them out"));
+    }
     let castle = Castle::find(which, Place::of(which), everywhere, settings)?;
     let decls = castle::declare(&castle.spec);
     let times = times(&castle, &decls, args.times);
-    let format = if everywhere.json { GraphFormat::Json } else { args.format };
+    let text = if everywhere.json { GraphFormat::Json } else { GraphFormat::Text };
     let sketch = || Sketch::of(&castle.spec.name, &decls, &times, args.expand);
-    output::data(&match format {
-        GraphFormat::Text => graph::text(&decls, style(settings)),
+    output::data(&match args.format.unwrap_or(text) {
+        GraphFormat::Text => graph::text(&decls, &times, style(settings, Stream::Data)),
         GraphFormat::Svg => graph::svg(&sketch()),
         GraphFormat::Dot => graph::dot(&sketch()),
         GraphFormat::Mermaid => graph::mermaid(&sketch()),

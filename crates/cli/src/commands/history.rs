@@ -10,7 +10,7 @@ use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 use crate::state::state_problem;
 
 /// Prints the history of a castle.
@@ -45,6 +45,12 @@ pub(crate) fn run(
     }
     let (rehearsal, layers) = (place == Place::Rehearsal, layers(&castle.spec));
     let name = &castle.spec.name;
-    output::data(&history::text(name, rehearsal, &layers, &history.runs, style(settings)));
+    output::page(&history::text(
+        name,
+        rehearsal,
+        &layers,
+        &history.runs,
+        style(settings, Stream::Data),
+    ));
     Ok(Exit::Done)
 }

@@ -12,10 +12,13 @@ use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime, unanswered};
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream, WIDEST};
 
-/// Lines are no longer than this, wherever they are read.
+/// What stands beside each other goes no further than this, wherever it is read.
 const WIDTH: usize = 80;
+
+/// So much is shown of what Flux says of one thing.
+const SAYS: usize = 51;
 
 /// Prints the datacenter: as the process that hosts it knows it, else as it lies on the disk.
 pub(crate) fn run(
@@ -32,13 +35,16 @@ pub(crate) fn run(
         let look = async { rehearsal.look().map(|host| host.inventory()) };
         (runtime()?.block_on(look)?, false)
     };
-    output::data(&if everywhere.json {
+    output::page(&if everywhere.json {
         answer::line("inventory", &inventory)
     } else {
         let state = if live { "a run or `serve` holds it" } else { "its time stands still" };
         let at = time(inventory.at);
         let head = format!("datacenter of `{}`, {at} old; {state}", rehearsal.castle.spec.name);
-        format!("{head}\n\n{}", text(&inventory))
+        // Where nobody says how wide it is, it is as wide as any terminal.
+        let width = settings.width(Stream::Data);
+        let width = if width > WIDEST { WIDTH } else { width };
+        format!("{head}\n\n{}", text(&inventory, width))
     });
     Ok(Exit::Done)
 }
@@ -48,7 +54,8 @@ pub(crate) fn time(ms: u64) -> String {
     format!("{}:{:02}", ms / 60_000, ms / 1000 % 60)
 }
 
-fn text(inventory: &Inventory) -> String {
+fn text(inventory: &Inventory, width: usize) -> String {
+    let (width, narrow) = (width.saturating_sub(2), width.min(WIDTH).saturating_sub(2));
     let mut page = String::new();
     let mut part = |title: &str, lines: Vec<String>| {
         let none = if lines.is_empty() { " none" } else { "" };
@@ -63,14 +70,17 @@ fn text(inventory: &Inventory) -> String {
     if !inventory.rules.is_empty() {
         part("faults that are armed", inventory.rules.clone());
     }
-    part("guests", aligned(&guests(inventory)));
+    part("guests", aligned(&guests(inventory), width));
     let standing = standing(inventory);
     if !standing.is_empty() {
-        part("machines that stand already", aligned(&standing));
+        part("machines that stand already", aligned(&standing, width));
     }
     let vip = inventory.vip.iter().map(|(vip, name)| format!("{vip} is held by {name}"));
     part("shared address", vip.collect());
-    part("etcd", packed(inventory.etcd.iter().map(|(name, role)| format!("{name} {role}"))));
+    part(
+        "etcd",
+        packed(inventory.etcd.iter().map(|(name, role)| format!("{name} {role}")), narrow),
+    );
     let nodes = inventory.nodes.iter();
     part(
         "nodes of the cluster",
@@ -78,20 +88,21 @@ fn text(inventory: &Inventory) -> String {
             nodes.map(|(name, ready)| {
                 format!("{name} {}", if *ready { "Ready" } else { "NotReady" })
             }),
+            narrow,
         ),
     );
     part("workloads", workloads(&inventory.workloads));
-    part("Flux", aligned(&units(inventory)));
+    part("Flux", aligned(&units(inventory), width));
     let git = inventory.git.iter();
     let heads = git.map(|head| {
         [head.repository.clone(), head.branch.clone(), short(&head.commit), head.message.clone()]
             .to_vec()
     });
-    part("Git", aligned(&heads.collect::<Vec<_>>()));
-    part("disks", packed(inventory.proxmox.volumes.iter().cloned()));
+    part("Git", aligned(&heads.collect::<Vec<_>>(), width));
+    part("disks", packed(inventory.proxmox.volumes.iter().cloned(), narrow));
     part("image files", inventory.proxmox.files.clone());
     part("tasks still running", inventory.proxmox.running_tasks.clone());
-    part("secrets in the vault, by key", packed(inventory.secrets.iter().cloned()));
+    part("secrets in the vault, by key", packed(inventory.secrets.iter().cloned(), narrow));
     part("schematics at the image factory", inventory.schematics.clone());
     page
 }
@@ -175,7 +186,7 @@ fn units(inventory: &Inventory) -> Vec<Vec<String>> {
                 (false, true) => "Ready",
                 (false, false) => "not Ready",
             };
-            vec![unit.name.clone(), state.to_owned(), shortened(&unit.says)]
+            vec![unit.name.clone(), state.to_owned(), cut(&shortened(&unit.says), SAYS)]
         })
         .collect()
 }
@@ -195,29 +206,28 @@ fn shortened(text: &str) -> String {
     words.join("sha1:")
 }
 
-/// Rows with their columns under each other; what is too long for a line is cut.
-fn aligned(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    rows.iter()
+/// Rows with their columns under each other, without those that nobody has anything in.
+fn aligned(rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let used =
+        |column: usize| rows.iter().any(|row| row.get(column).is_some_and(|c| !c.is_empty()));
+    let rows: Vec<Vec<String>> = rows
+        .iter()
         .map(|row| {
-            let cells = row.iter().zip(&widths).filter(|(_, width)| **width > 0);
-            let line: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
-            cut(line.join("  ").trim_end(), WIDTH - 2)
+            let cells = row.iter().enumerate().filter(|(column, _)| used(*column));
+            cells.map(|(_, cell)| cell.clone()).collect()
         })
-        .collect()
+        .collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let laid = castle_view::laid(&rows, &vec![true; columns], width);
+    laid.iter().flat_map(|row| row.lines()).map(str::to_owned).collect()
 }
 
 /// Items beside each other, as many as a line holds.
-fn packed(items: impl Iterator<Item = String>) -> Vec<String> {
+fn packed(items: impl Iterator<Item = String>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for item in items {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 3 + item.chars().count() <= WIDTH - 2 => {
+            Some(line) if line.chars().count() + 3 + item.chars().count() <= width => {
                 line.push_str(" · ");
                 line.push_str(&item);
             }
@@ -282,7 +292,7 @@ mod tests {
             message: "raise clusters/blue".to_owned(),
         }];
         inventory.wrong = vec!["worker-01 is dead".to_owned()];
-        let page = text(&inventory);
+        let page = text(&inventory, 80);
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
         insta::assert_snapshot!(page, @r"
         broken by hand or rule:
@@ -313,6 +323,19 @@ mod tests {
         tasks still running: none
         secrets in the vault, by key: none
         schematics at the image factory: none
+        ");
+        inventory.proxmox.guests[0].tags.push("castle-layer-platform".to_owned());
+        for width in [60, 80] {
+            let page = text(&inventory, width);
+            assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
+        }
+        let page = text(&inventory, 80);
+        let guests = page.lines().skip(2).take(4).collect::<Vec<_>>().join("\n");
+        insta::assert_snapshot!(guests, @"
+        guests:
+          421  cp-01      running  configured  192.168.1.211  4c/8G
+                                                                   castle castle-blue
+                                                                   castle-layer-platform
         ");
     }
 }

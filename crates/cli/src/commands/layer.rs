@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use castle_engine::{Graph, Outputs};
 use castle_journal::Journals;
-use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::step::Wording;
 use castle_model::{Observed, StepDecl, StepId, Verb};
@@ -15,6 +14,7 @@ use castle_platforms::ids;
 use crate::args::Run;
 use crate::castle;
 use crate::clearing::{Clearing, agreed};
+use crate::commands::rebirth;
 use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::session::{Consent, Session};
@@ -28,14 +28,16 @@ pub(crate) async fn go(
     let layer = args.layer.as_deref().unwrap_or_default();
     if layer == "platform" {
         output::say("the platform carries every other layer: all of the castle goes");
-        let ended = session.run(Direction::Down, &Consent::of(args.yes), journals).await?;
+        let consent = Consent::of(args.yes);
+        let consent = rebirth::make_way(session, Direction::Down, consent, journals).await?;
+        let ended = session.run(Direction::Down, &consent, journals).await?;
         return Ok(ended.exit);
     }
     let Session { castle, world, access, .. } = session;
     let whole = castle::graph(&castle.spec, world, access.clone())?;
     removable(layer, whole.decls())?;
     let go_on = format!("{} down --layer {layer}", castle.command);
-    let clearing = Clearing { session, go_on };
+    let clearing = Clearing { session, go_on, whole: false };
     let outputs = Arc::<Outputs>::default();
     reach(&clearing, &whole, layer, &outputs, journals).await?;
     let graph = whole.part(|decl| removed(layer, decl));
@@ -49,6 +51,9 @@ pub(crate) async fn go(
     if plan.is_quiet() {
         output::say("  nothing of it is there");
     }
+    for text in outputs.take_notices() {
+        output::say(&format!("  {text}"));
+    }
     for dependent in dependents(layer, whole.decls()) {
         output::say(&format!("  {} ({}) stands on it, and stays", dependent.title, dependent.id));
     }
@@ -56,12 +61,7 @@ pub(crate) async fn go(
         output::say("whatever runs in the cluster and uses it loses it, until `up` brings it back");
         agreed(castle, session.settings, args.yes)?;
     }
-    let report = clearing.run(&graph, &plan, outputs, journals).await?;
-    Ok(match report.outcome {
-        RunOutcome::Done => Exit::Done,
-        RunOutcome::Failed => Exit::Failed,
-        RunOutcome::Interrupted => Exit::Interrupted,
-    })
+    clearing.run(&graph, &plan, outputs, journals).await
 }
 
 /// Refuses what can not go alone, and says why.

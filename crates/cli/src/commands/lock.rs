@@ -105,7 +105,7 @@ async fn read(
         }
     }
     if args.wants_images() && spec.platform.proxmox().is_some() {
-        output::talk(&format!(
+        output::say(&format!(
             "reading the image of Talos {} from the image factory to its end; nothing of it is kept",
             spec.talos
         ));
@@ -159,7 +159,7 @@ async fn again(failure: &Failure, pause: Option<Duration>) -> Result<(), Problem
     let Some(pause) = pause.filter(|_| failure.is_transient()) else {
         return Err(Problem::failure(failure));
     };
-    output::talk(&format!("{failure}; once more in {} s", pause.as_secs()));
+    output::say(&format!("{failure}; once more in {} s", pause.as_secs()));
     tokio::time::sleep(pause).await;
     Ok(())
 }
@@ -235,10 +235,10 @@ fn finish(
     }
     for line in &lines {
         if let Some(pinned) = &line.pinned {
-            output::talk(&format!("notice: it was pinned as {pinned}"));
+            output::say(&format!("notice: it was pinned as {pinned}"));
         }
         if !json {
-            output::data(&line.found);
+            output::page(&line.found);
         }
     }
     // What other versions and extensions were pinned by is kept: somebody may go back to them.
@@ -247,7 +247,7 @@ fn finish(
     new.manifests.extend(found.manifests.clone());
     let path = lock::path(which, castle);
     lock::write(&path, &new)?;
-    output::talk(&format!("pinned in {}", path.display()));
+    output::say(&format!("pinned in {}", path.display()));
     Ok(Exit::Done)
 }
 
@@ -258,7 +258,7 @@ fn check(lines: &[Line], json: bool, command: &str) -> Result<Exit, Problem> {
             compare(line, json);
         } else if !json {
             let how = if line.new { "not pinned" } else { "as pinned" };
-            output::data(&format!("{how}: {}", line.found));
+            output::page(&format!("{how}: {}", line.found));
         }
     }
     if lines.iter().any(|line| line.same_name) {
@@ -278,8 +278,8 @@ fn compare(line: &Line, json: bool) {
     if json {
         return;
     }
-    output::data(&format!("pinned: {}", line.pinned.as_deref().unwrap_or_default()));
-    output::data(&format!("found:  {}", line.found));
+    output::page(&format!("pinned: {}", line.pinned.as_deref().unwrap_or_default()));
+    output::page(&format!("found:  {}", line.found));
 }
 
 fn changed(exit: Exit) -> Problem {

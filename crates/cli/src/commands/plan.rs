@@ -9,6 +9,7 @@ use castle_layers::secrets::source::Access;
 use castle_model::plan::{Direction, Drift};
 use castle_model::{StepId, UndoKind};
 use castle_plan::{Look, Seen, Survey};
+use castle_view::plan::{answer_of_refused, text_of_refused};
 use castle_wire::World;
 
 use crate::answer;
@@ -23,7 +24,7 @@ use crate::project::Which;
 use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
 use crate::session::{known, make_plan};
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 use crate::state::{self, damage_words, state_problem};
 
 /// Looks at the world and prints the plan. Changes nothing, and needs no lock.
@@ -56,7 +57,7 @@ pub(crate) fn run(
     rehearsal::runtime()?.block_on(async {
         let host = rehearsal.look()?;
         host.spawn_driver();
-        let struck = faults::arm(&host, rules, everywhere.json);
+        let struck = faults::arm(&host, rules, everywhere.json, None);
         let access = rehearsal.access(&host);
         let seen = (&host.world(), &Heard::default());
         let exit = look(&rehearsal.castle, seen, access, everywhere.json, settings).await;
@@ -77,11 +78,12 @@ async fn look(
     if let Some(peek) = &peek {
         tell_damage(castle, peek)?;
     }
+    let rebirth = peek.as_ref().and_then(|peek| peek.rebirth.as_ref().ok().cloned().flatten());
     let records = peek.map(|p| p.records).unwrap_or_default();
     // The plan is what there is to be done all the same; nobody should take it for what comes next.
-    if let Some(problem) = state::half(castle, &records) {
+    if let Some(problem) = state::half(castle, &records, rebirth.as_ref()) {
         output::say(&format!(
-            "note: {}, so `up` will refuse: {}",
+            "notice: {}, so `up` will refuse: {}",
             problem.what,
             problem.hint.unwrap_or_default()
         ));
@@ -99,11 +101,11 @@ fn tell_damage(castle: &Castle, peek: &Peek) -> Result<(), Problem> {
         castle.command
     );
     if let Some(damage) = &peek.damage {
-        output::say(&format!("note: the journals are damaged: {}; {up}", damage_words(damage)));
+        output::say(&format!("notice: the journals are damaged: {}; {up}", damage_words(damage)));
     }
     for (layer, error) in &peek.problems {
         let why = damage_words(error);
-        output::say(&format!("note: the journal of the layer {layer} is damaged: {why}; {up}"));
+        output::say(&format!("notice: the journal of the layer {layer} is damaged: {why}; {up}"));
     }
     Ok(())
 }
@@ -132,7 +134,7 @@ pub(crate) async fn show(
         (survey, further)
     };
     let (survey, further) = match castle.place {
-        Place::Real => real::patiently(looks, heard, &outputs).await,
+        Place::Real => real::patiently(looks, heard, &outputs, settings).await,
         Place::Rehearsal => looks.await,
     };
     let plan = make_plan(Direction::Up, &castle.spec.name, &graph, &survey, &known)?;
@@ -146,32 +148,40 @@ pub(crate) async fn show(
         then: "left so".to_owned(),
     }));
     let unseen_yet = castle_plan::unseen(&plan, seen);
+    let is_refused = state::half(castle, records, None).is_some();
     output::data(&if json {
-        let value = castle_view::plan::json(&plan, &drift, &unseen_yet).unwrap_or_default();
-        answer::line("plan", &value)
+        let whole = if is_refused { answer_of_refused } else { castle_view::plan::answer };
+        answer::line("plan", &whole(&plan, drift, unseen_yet))
     } else {
-        let text = castle_view::plan::text(&plan, style(settings));
-        text + &castle_view::plan::drift(&drift, &unseen_yet, style(settings))
+        let page = if is_refused { text_of_refused } else { castle_view::plan::text };
+        let text = page(&plan, style(settings, Stream::Data));
+        text + &castle_view::plan::drift(&plan, &drift, &unseen_yet, style(settings, Stream::Data))
     });
     let told = |text: &String| left.iter().any(|left| left.note == *text);
     for text in outputs.take_notices().iter().filter(|text| !told(text)) {
-        output::say(&format!("note: {text}"));
+        output::say(&format!("notice: {text}"));
     }
     Ok(unseen(&graph, &survey))
 }
 
-/// Tells what could not be looked at and will not be by itself: a plan without it is half a plan.
+/// How a plan ends that is half a plan. What is refused it says itself; what everything hangs on and does not answer now is
+/// told here.
 fn unseen(graph: &Graph, survey: &Survey) -> Exit {
     let mut exit = Exit::Done;
     for (step, look) in survey {
         let Look::Failed(failure) = look else { continue };
+        if !failure.is_transient() {
+            exit = Exit::Failed;
+            continue;
+        }
         // Machines that are just booting answer later; that is no failure of the plan.
-        if failure.is_transient() && !founds(graph, step) {
+        if !founds(graph, step) {
             continue;
         }
         let problem = Problem::failure(failure);
-        output::say(&format!("{step} could not be looked at: {problem}"));
         exit = problem.exit;
+        let what = format!("{step} could not be looked at: {}", problem.what);
+        output::say(&Problem { what, ..problem }.to_string());
     }
     exit
 }

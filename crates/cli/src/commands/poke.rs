@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use castle_rehearsal::fault::{Kind, Names, Rule, When, kinds};
+use castle_rehearsal::fault::{Kind, Names, Rule, RuleError, When, kinds};
 use castle_rehearsal::host::desk::{self, Ask, Poked, Told};
 use castle_rehearsal::trouble::Trouble;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     if args.list {
-        output::data(&list());
+        output::page(&list());
         return Ok(Exit::Done);
     }
     let rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
@@ -77,10 +77,8 @@ fn read(args: &Poke, rehearsal: &Rehearsal) -> Result<(Rule, Vec<Trouble>), Prob
     let list =
         format!("`{} poke --list` shows what is possible", rehearse(&rehearsal.castle.command));
     let text = args.words.join(" ");
-    let rule = Rule::parse(&text, &Names::of(&rehearsal.castle.spec)).map_err(|error| {
-        output::talk(&error.picture("poke", 1));
-        Problem::usage("the rule can not be read; nothing was done").hint(list.clone())
-    })?;
+    let rule = Rule::parse(&text, &Names::of(&rehearsal.castle.spec))
+        .map_err(|error| Problem::usage(only_pokes(error).picture("poke", 1)).hint(list.clone()))?;
     if *rule.when() != When::default() {
         return Err(Problem::usage(format!("a poke happens now, and `{rule}` says when"))
             .hint("leave that out, or give the rule to `up` with --fault"));
@@ -100,6 +98,21 @@ fn read(args: &Poke, rehearsal: &Rehearsal) -> Result<(Rule, Vec<Trouble>), Prob
         (Some(troubles), _) => troubles.to_vec(),
     };
     Ok((rule, troubles))
+}
+
+/// The error with what a poke can do in place of all that a rule can.
+fn only_pokes(mut error: RuleError) -> RuleError {
+    let change = |name: &&str| kinds().any(|kind| kind.name == *name && kind.is_change());
+    if let Some((before, list)) =
+        error.help.as_deref().and_then(|help| help.split_once("there is: "))
+    {
+        let names: Vec<&str> = list.split(", ").filter(change).collect();
+        // Where something else is listed than kinds, nothing is left out.
+        if !names.is_empty() {
+            error.help = Some(format!("{before}there is: {}", names.join(", ")));
+        }
+    }
+    error
 }
 
 /// Lets it happen in the process that hosts the world, or here if there is none, and says whether there was one.

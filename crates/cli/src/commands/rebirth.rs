@@ -1,9 +1,12 @@
 //! `castle rebirth`: down and up as one act with a journal of its own, once or so many times without a hand.
 
-use castle_journal::{HalfEnd, History, Journals, Rebirth, RebirthEnd, RebirthRecord, Runs};
+use castle_journal::{
+    HalfEnd, History, Journals, Rebirth, RebirthEnd, RebirthRecord, Runs, StateError,
+};
+use castle_model::event::RunOutcome;
 use castle_model::plan::Direction;
 use castle_model::{PastRun, RunId};
-use castle_view::history::{Reborn, cycles};
+use castle_view::history::{Reborn, alike, cycle_rows, cycles};
 use castle_view::screen::Turn;
 
 use crate::answer;
@@ -13,8 +16,8 @@ use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::session::{Consent, Ended, Session, word};
-use crate::settings::Settings;
-use crate::state::state_problem;
+use crate::settings::{Settings, Stream};
+use crate::state::{damage_words, state_problem};
 
 /// Goes on with the open rebirth, or begins one.
 pub(crate) async fn carry_on(
@@ -23,7 +26,9 @@ pub(crate) async fn carry_on(
     consent: &Consent,
     journals: &mut Journals,
 ) -> Result<Exit, Problem> {
-    check_readable(session, journals)?;
+    if set_damage_aside(journals)? {
+        rise_on(session, certify, journals)?;
+    }
     // The first way down has somebody's agreement of its own; those that follow belong to what was agreed to at the beginning.
     let agreed = begin(session, certify, consent, journals).await?;
     let mut agreed =
@@ -57,7 +62,7 @@ pub(crate) async fn make_way(
 ) -> Result<Consent, Problem> {
     let command = &session.castle.command;
     if let Err(error) = journals.rebirth() {
-        output::talk(&format!("notice: {error}; only `{command} rebirth` needs it"));
+        output::talk(&format!("notice: {}", damaged(&error, command)));
     }
     let Some(rebirth) = journals.open_rebirth() else { return Ok(consent) };
     let (cycle, cycles) = (rebirth.cycle(), rebirth.cycles);
@@ -120,13 +125,47 @@ pub(crate) fn refuse_half_razed(castle: &Castle, rebirth: &Rebirth) -> Problem {
     ))
 }
 
-fn check_readable(session: &Session<'_>, journals: &Journals) -> Result<(), Problem> {
-    let command = &session.castle.command;
-    journals.rebirth().map(drop).map_err(|error| {
-        state_problem(&error).hint(format!(
-            "look with `{command} status`, move rebirth.journal out of the state folder, then `{command} up` raises what is missing, or `{command} rebirth` begins anew"
-        ))
-    })
+/// A journal of a rebirth that can not be read: which file, what is wrong with it, and who minds.
+pub(crate) fn damaged(error: &StateError, command: &str) -> String {
+    format!(
+        "the journal of the last rebirth is damaged: {}; nothing but `{command} rebirth` needs it, which keeps the file beside and begins another one",
+        damage_words(error)
+    )
+}
+
+/// A journal that can not be read is kept beside, and another rebirth begins. How far the last one was, only the runs can tell:
+/// says whether they know of a way up that is not over.
+fn set_damage_aside(journals: &mut Journals) -> Result<bool, Problem> {
+    let aside = journals.set_aside_rebirth().map_err(|error| state_problem(&error))?;
+    let Some((damage, aside)) = aside else { return Ok(false) };
+    let kept = aside.kept_as.map(|name| format!(" The file is kept as {name}."));
+    let rising = journals.records().last_run.as_ref().is_some_and(|last| {
+        let done = matches!(last.ended, Some((_, RunOutcome::Done)));
+        last.direction == Direction::Up && !done
+    });
+    let next = if rising {
+        "The runs tell that the castle was on its way up, so nothing is razed again."
+    } else {
+        "How far it was is not known, so another one begins, with its way down."
+    };
+    output::talk(&format!(
+        "notice: the journal of the rebirth is damaged: {}.{} {next}",
+        damage_words(&damage),
+        kept.unwrap_or_default()
+    ));
+    Ok(rising)
+}
+
+/// Begins a rebirth whose way down is done already.
+fn rise_on(
+    session: &Session<'_>,
+    certify: Option<u32>,
+    journals: &mut Journals,
+) -> Result<(), Problem> {
+    let last = journals.records().last_run.as_ref().map(|run| run.id.clone());
+    journals.begin_rebirth(session.now(), certify).map_err(|e| state_problem(&e))?;
+    let run = last.unwrap_or_else(|| RunId::new("lost"));
+    record(session, journals, &RebirthRecord::Razed { run })
 }
 
 /// Begins a rebirth once somebody has agreed, or goes on with the open one; says what the first way down may destroy.
@@ -277,24 +316,35 @@ pub(crate) fn show(
     settings: &Settings,
 ) -> Exit {
     let end = rebirth.ended.as_ref().map(|(_, end)| end);
-    if json {
-        output::data(&answer::line("rebirth", &serde_json::json!({ "rebirth": rebirth })));
-        return exit_of(end);
-    }
-    let style = style(settings);
+    let style = style(settings, Stream::Data);
     let layers = layers(&castle.spec);
     let timed = timed(rebirth, history);
-    let untimed = rebirth.seen.len() - timed.len();
+    let (untimed, unlike) = (rebirth.seen.len() - timed.len(), timed.len() - alike(&timed).len());
     let reborn = Reborn { cycles: timed, history: &history.runs, layers: &layers };
+    if json {
+        let told = serde_json::json!({ "rebirth": rebirth, "table": cycle_rows(&reborn) });
+        output::data(&answer::line("rebirth", &told));
+        return exit_of(end);
+    }
     let table = cycles(&reborn, style);
     output::data(&format!("\nrebirth of castle {}: {}", castle.spec.name, verdict(rebirth)));
     if !table.is_empty() {
         output::data(&format!("\n{table}"));
     }
-    if untimed > 0 {
+    let seen = rebirth.seen.len();
+    for (number, why) in [
+        (untimed, "interrupted and gone on with, or stumbled"),
+        (unlike, "they did not do the same as the last one"),
+    ] {
+        if number > 0 && !table.is_empty() {
+            output::data(&format!("{number} of {seen} cycles are not in the table: {why}"));
+        }
+    }
+    if rebirth.certify {
         output::data(&format!(
-            "{untimed} of {} cycles are not in the table: interrupted and gone on with, or stumbled",
-            rebirth.seen.len()
+            "the events of its runs are in {}; `{} report RUN` makes the page of one",
+            castle.state.join("runs").display(),
+            castle.command
         ));
     }
     exit_of(end)
@@ -321,7 +371,7 @@ fn verdict(rebirth: &Rebirth) -> String {
         Some(RebirthEnd::Certified) => {
             format!("certified: {cycles} of {} cycles without a failure{gone_on}", rebirth.cycles)
         }
-        Some(RebirthEnd::NotCertified { why }) => format!("not certified, because of {why}"),
+        Some(RebirthEnd::NotCertified { why }) => format!("not certified: {why}"),
         Some(RebirthEnd::GivenUp { by }) => format!("given up by `{by}`"),
         Some(RebirthEnd::Done) | None => format!("it stands again{gone_on}"),
     }

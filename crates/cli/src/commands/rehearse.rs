@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::answer;
 use crate::args::Everywhere;
 use crate::exit::{Exit, Problem};
 use crate::output;
@@ -52,6 +53,13 @@ pub(crate) fn reset(
     }
     drop(root);
     output::talk("the rehearsal is gone");
+    if everywhere.json {
+        let gone = serde_json::json!({
+            "castle": rehearsal.castle.spec.name,
+            "folders": [rehearsal.datacenter, rehearsal.castle.state],
+        });
+        output::data(&answer::line("reset", &gone));
+    }
     Ok(Exit::Done)
 }
 
@@ -90,8 +98,10 @@ fn remove(folder: &Path, files: &[&str]) -> Result<(), Problem> {
         }
     }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        // A run journal that was damaged, and set aside.
-        if entry.file_name().to_string_lossy().starts_with("run.journal.damaged-") {
+        // A journal that was damaged, and set aside.
+        let (name, damaged) =
+            (entry.file_name(), ["run.journal.damaged-", "rebirth.journal.damaged-"]);
+        if damaged.iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
             gone(std::fs::remove_file(entry.path()), &entry.path())?;
         }
     }

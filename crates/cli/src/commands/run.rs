@@ -142,7 +142,7 @@ fn rehearsed(
     let went = rehearsal::runtime()?.block_on(async {
         let host = rehearsal.open(act.word(), args.wait)?;
         host.spawn_driver();
-        let struck = faults::arm(&host, rules, json);
+        let struck = faults::arm(&host, rules, json, Some(&mut root));
         let session = Session {
             settings,
             castle: &rehearsal.castle,
@@ -201,10 +201,6 @@ async fn perform(
 ) -> Result<Went, Problem> {
     let journals = root.journals_mut();
     match act {
-        Act::Wipe | Act::Layer if args.detach => {
-            return Err(Problem::usage("this is not done by a process of its own")
-                .hint("leave --detach out"));
-        }
         Act::Wipe => {
             let agreed = (args.yes, args.force_foreign.as_slice());
             return wipe::go(session, agreed, journals).await.map(Went::Through);

@@ -17,7 +17,12 @@ use crate::exit::{Exit, Problem};
 use crate::output;
 use crate::project::{self, Which};
 use crate::rehearsal::runtime;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
+
+/// The names of the built-in stories.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    shelf::names()
+}
 
 /// Plays a story, or lists them.
 pub(crate) fn run(args: &ScenarioArgs, json: bool, settings: &Settings) -> Result<Exit, Problem> {
@@ -28,11 +33,11 @@ pub(crate) fn run(args: &ScenarioArgs, json: bool, settings: &Settings) -> Resul
         return Ok(Exit::Done);
     }
     if args.list {
-        output::data(&shelf::list()?);
+        output::page(&shelf::list()?);
         return Ok(Exit::Done);
     }
     if args.page {
-        output::data(&shelf::page()?);
+        output::page(&shelf::page()?);
         return Ok(Exit::Done);
     }
     let named = args.story.as_deref().unwrap_or_default();
@@ -46,10 +51,9 @@ pub(crate) fn run(args: &ScenarioArgs, json: bool, settings: &Settings) -> Resul
         seed: args.seed,
     };
     let castle = castle_of(&story, named, &sources, settings)?;
-    output::data(&opening(&story));
     let checks = runtime()?.block_on(play_out(&story, &sources, castle, play, settings))?;
     let missed = checks.iter().filter(|check| check.missed.is_some()).count();
-    output::data(&verdict(&checks));
+    output::page(&verdict(&checks));
     Ok(if missed == 0 { Exit::Done } else { Exit::Failed })
 }
 
@@ -74,7 +78,12 @@ fn shown(read: story::Read, sources: &Sources, settings: &Settings) -> Result<St
 }
 
 fn refuse(findings: &[Finding], sources: &Sources, settings: &Settings) -> Problem {
-    let page = castle_config::render(findings, sources, settings.colour(), settings.width());
+    let page = castle_config::render(
+        findings,
+        sources,
+        settings.colour(Stream::Talk),
+        settings.width(Stream::Talk),
+    );
     output::talk(&page);
     Problem::usage(format!("the story {} is not right yet; nothing was played", sources.file))
         .hint("mend what is named above, then play it again")
@@ -128,6 +137,7 @@ async fn play_out(
     if !wrong.is_empty() {
         return Err(refused(wrong));
     }
+    output::page(&opening(story));
     let mut checks = Vec::new();
     for act in &story.acts {
         let told = stage.act(act).await?;
@@ -147,7 +157,12 @@ async fn play_out(
 fn unwatched(settings: &Settings) -> Settings {
     let mut unwatched = settings.clone();
     unwatched.environment.remove("COLUMNS");
-    Settings { stderr_is_terminal: false, stdin_is_terminal: false, ..unwatched }
+    Settings {
+        stderr_is_terminal: false,
+        stdout_is_terminal: false,
+        stdin_is_terminal: false,
+        ..unwatched
+    }
 }
 
 fn opening(story: &Story) -> String {
@@ -168,8 +183,13 @@ fn lines(heading: &str, checks: &[Check]) -> Vec<String> {
 
 fn verdict(checks: &[Check]) -> String {
     let missed = checks.iter().filter(|check| check.missed.is_some()).count();
+    let all = match checks.len() {
+        1 => "1 expectation".to_owned(),
+        several => format!("{several} expectations"),
+    };
     match missed {
-        0 => format!("the story holds: {} expectations, all met", checks.len()),
-        _ => format!("the story does not hold: {missed} of {} expectations missed", checks.len()),
+        0 if checks.len() == 1 => format!("the story holds: {all}, met"),
+        0 => format!("the story holds: {all}, all met"),
+        _ => format!("the story does not hold: {missed} of {all} missed"),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(
         SecretsAct::Ask(act) => {
             if *which == Which::Example {
                 // A script in a wrong folder must not take an invented token for a real one.
-                output::talk(
+                output::say(
                     "notice: there is no castle.hcl here: this is the built-in example, rehearsed, and every value is invented",
                 );
             }

@@ -5,6 +5,7 @@ use std::net::{SocketAddrV4, TcpListener};
 use castle_model::Secret;
 use castle_platforms::escrow::BUNDLE_KEY;
 use castle_platforms::handout::Handout;
+use castle_rehearsal::fault::{Rule, Who};
 use castle_rehearsal::host::front::{Front, FrontError};
 use castle_rehearsal::host::{Host, Pace};
 
@@ -13,6 +14,7 @@ use self::place::{Place, refuse_other_sources};
 use self::sheet::Folder;
 use crate::args::{Everywhere, Serve};
 use crate::exit::{Exit, Problem};
+use crate::faults;
 use crate::output;
 use crate::project::{self, Which};
 use crate::real;
@@ -41,6 +43,8 @@ pub(crate) fn run(
     let place = Place::new(args.at, spec)?;
     let sources = project::load(which, settings)?;
     let (_, served) = place.castle_file(&sources, spec, None)?;
+    let rules = faults::rules(&args.faults, &served, everywhere.json)?;
+    refuse_own(&rules)?;
     real::runtime()?.block_on(async {
         let mut signals = Signals::listen()?;
         let pace = Pace { now: state::wall_clock(), speed: args.speed };
@@ -62,6 +66,8 @@ pub(crate) fn run(
             speed: args.speed,
         };
         output::data(&if everywhere.json { sheet.json() } else { sheet.text() });
+        // After the sheet: whoever copies a line from it is struck, and nobody before.
+        faults::arm(&host, rules, everywhere.json, None);
         let keys = hand_out(&host, &served, &folder);
         let refusals = tell_refusals(&front);
         let ended = tokio::select! {
@@ -73,11 +79,21 @@ pub(crate) fn run(
         };
         front.stop().await;
         ended?;
+        faults::close(&host, everywhere.json);
         host.close().map_err(|e| {
             Problem::new(Exit::Failed, "the rehearsal's datacenter could not be saved").because(&e)
         })?;
         output::talk("the sockets are closed and the datacenter is saved");
         Ok(Exit::Done)
+    })
+}
+
+/// Refuses rules about castle itself: here it is somebody else's process.
+fn refuse_own(rules: &[Rule]) -> Result<(), Problem> {
+    let own = rules.iter().find(|rule| rule.who() == Who::Castle);
+    own.map_or(Ok(()), |rule| {
+        Err(Problem::usage(format!("`{rule}` can not be served: castle is another process here"))
+            .hint("give it to the run: `castle rehearse up --fault …` has a datacenter of its own"))
     })
 }
 
@@ -107,7 +123,7 @@ async fn hand_out(host: &Host, spec: &castle_model::Spec, folder: &Folder) {
                 Ok(())
             });
             if let Err(problem) = written {
-                output::say(&format!("notice: {problem}"));
+                output::say(&problem.to_string().replacen("error: ", "notice: ", 1));
             }
             last = now;
         }
@@ -115,7 +131,7 @@ async fn hand_out(host: &Host, spec: &castle_model::Spec, folder: &Folder) {
     }
 }
 
-/// Tells of machines whose ports somebody else has taken meanwhile.
+/// Tells of machines whose ports somebody else has taken meanwhile, and of crowds.
 async fn tell_refusals(front: &Front) {
     loop {
         let error = front.refusal().await;
@@ -134,19 +150,23 @@ fn check_ports(place: &Place, served: &castle_model::Spec, args: &Serve) -> Resu
     Ok(())
 }
 
-/// A port that can not be had, with who has it.
+/// A port that can not be had, with who has it, and what to do about it where that is known.
 fn refused(error: &FrontError) -> Problem {
     let holder = match error {
         FrontError::Bind { socket, .. } => holder(*socket),
-        FrontError::NotLoopback { .. } => None,
+        FrontError::NotLoopback { .. } | FrontError::Crowded { .. } => None,
     };
-    let what = match holder {
-        Some(holder) => format!("{error}: it is in use by {holder}"),
+    let what = match &holder {
+        Some(holder) => format!("{error}: it is in use by {}", holder.who),
         None => error.to_string(),
     };
     let mut problem = Problem::new(Exit::Failed, what);
     if let FrontError::Bind { source, .. } = error {
         problem.causes.push(source.to_string());
+    }
+    if holder.is_some_and(|holder| holder.everywhere) {
+        return problem
+            .hint("stop it: it listens at all addresses, so no other one is free either");
     }
     problem
 }
@@ -154,5 +174,9 @@ fn refused(error: &FrontError) -> Problem {
 fn not_served(error: &FrontError, args: &Serve) -> Problem {
     let [first, second, third, last] = args.at.octets();
     let other = std::net::Ipv4Addr::new(first, second, third, last.wrapping_add(1).max(1));
-    refused(error).hint(format!("serve it at another address: --at {other}"))
+    let problem = refused(error);
+    if problem.hint.is_some() {
+        return problem;
+    }
+    problem.hint(format!("serve it at another address: --at {other}"))
 }

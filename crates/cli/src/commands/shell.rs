@@ -1,9 +1,13 @@
 //! `castle completions`, `castle man` and the reference of the command line: all from the same definition.
 
+mod manual;
+mod values;
+
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
 
+pub(crate) use self::values::{Values, complete};
 use crate::args::Cli;
 use crate::exit::{Exit, Problem};
 use crate::output;
@@ -13,7 +17,7 @@ use crate::settings::Settings;
 pub(crate) fn completions(shell: clap_complete::Shell) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut visible(&Cli::command()), "castle", &mut script);
-    output::data(&String::from_utf8_lossy(&script));
+    output::data(&values::woven(shell, &String::from_utf8_lossy(&script)));
     Exit::Done
 }
 
@@ -34,6 +38,8 @@ fn visible(command: &Command) -> Command {
 
 /// Prints the manual page, or writes one for every command into a folder.
 pub(crate) fn man(out: Option<&Path>, settings: &Settings) -> Result<Exit, Problem> {
+    let made = |e| Problem::new(Exit::Failed, "the manual could not be made").because(&e);
+    let pages = manual::pages().map_err(made)?;
     if let Some(folder) = out {
         let folder = settings.directory.join(folder);
         let failed = |error: &std::io::Error| {
@@ -41,14 +47,14 @@ pub(crate) fn man(out: Option<&Path>, settings: &Settings) -> Result<Exit, Probl
             Problem::new(Exit::Failed, what).because(error)
         };
         std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
-        clap_mangen::generate_to(Cli::command(), &folder).map_err(|error| failed(&error))?;
+        for page in &pages {
+            std::fs::write(folder.join(&page.file), &page.text).map_err(|error| failed(&error))?;
+        }
         return Ok(Exit::Done);
     }
-    let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command())
-        .render(&mut page)
-        .map_err(|e| Problem::new(Exit::Failed, "the manual page could not be made").because(&e))?;
-    output::data(&String::from_utf8_lossy(&page));
+    if let Some(page) = pages.first() {
+        output::data(&String::from_utf8_lossy(&page.text));
+    }
     Ok(Exit::Done)
 }
 

@@ -1,21 +1,24 @@
 //! `castle status`: what the journals know, readable while another process runs.
 
 use castle_journal::{Holder, Peek, Presence, Runs, StateRoot, StepState};
+use castle_model::RunId;
 use castle_model::time::Moment;
+use castle_rehearsal::host::desk::{self, Ask, Told};
 use castle_view::Progress;
 use castle_view::live::{Live, live};
 use castle_view::status::{Known, LastRun, Standing, text};
 
 use crate::answer;
 use crate::args::Everywhere;
+use crate::broken::Broken;
 use crate::castle::{self, Castle, Place};
-use crate::commands::rebirth::open_line;
+use crate::commands::rebirth::{damaged, history_of, open_line};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
-use crate::settings::Settings;
-use crate::state::{damage_words, state_problem, wall_clock};
+use crate::settings::{Settings, Stream};
+use crate::state::{self, damage_words, state_problem, wall_clock};
 
 /// Prints each layer and step as the journals know them.
 pub(crate) fn run(
@@ -32,26 +35,39 @@ pub(crate) fn run(
             castle.spec.name, castle.command
         ));
         if everywhere.json {
-            output::data(&answer::line("status", &unknown(&castle)));
+            let decls = castle::declare(&castle.spec);
+            let nothing = unknown(&castle).judged(&decls, &castle.command);
+            output::data(&answer::line("status", &nothing));
         }
         return Ok(Exit::Done);
     };
-    // The rehearsal's time stands still between its processes; the real one does not.
     let now = match place {
         Place::Real => wall_clock(),
-        Place::Rehearsal => latest(&peek),
+        Place::Rehearsal => rehearsed_now(&castle, latest(&peek).max(last_event(&castle))),
     };
-    show(&castle, &peek, now, everywhere.json, settings);
+    let mends = match last_run(&castle) {
+        Some((_, broken)) if peek.holder.is_none() => broken.still(&castle).mends(&castle),
+        _ => Vec::new(),
+    };
+    show(&castle, &peek, (now, mends), everywhere.json, settings);
     Ok(Exit::Done)
 }
 
-/// Prints what is known of a castle at a moment.
-pub(crate) fn show(castle: &Castle, peek: &Peek, now: Moment, json: bool, settings: &Settings) {
-    let standing = standing(castle, peek, now);
-    output::data(&if json {
+/// Prints what is known of a castle at a moment; `mends` are the commands that mend its rehearsal's world.
+pub(crate) fn show(
+    castle: &Castle,
+    peek: &Peek,
+    (now, mends): (Moment, Vec<String>),
+    json: bool,
+    settings: &Settings,
+) {
+    let decls = castle::declare(&castle.spec);
+    let standing = Standing { mends, ..standing(castle, peek, now) };
+    let standing = standing.judged(&decls, &castle.command);
+    output::page(&if json {
         answer::line("status", &standing)
     } else {
-        text(&standing, &castle::declare(&castle.spec), now, style(settings))
+        text(&standing, &decls, now, style(settings, Stream::Data))
     });
 }
 
@@ -63,6 +79,11 @@ fn unknown(castle: &Castle) -> Standing {
         incarnation: None,
         last_run: None,
         holder: None,
+        state: "",
+        layers: std::collections::BTreeMap::new(),
+        declared: 0,
+        next: None,
+        mends: Vec::new(),
         steps: std::collections::BTreeMap::new(),
         damaged: std::collections::BTreeMap::new(),
         damage: None,
@@ -74,7 +95,6 @@ fn unknown(castle: &Castle) -> Standing {
 fn standing(castle: &Castle, peek: &Peek, now: Moment) -> Standing {
     let records = &peek.records;
     let at_work = peek.holder.as_ref();
-    let rebirth = peek.rebirth.as_ref();
     Standing {
         castle: castle.spec.name.clone(),
         rehearsal: castle.place == Place::Rehearsal,
@@ -83,8 +103,14 @@ fn standing(castle: &Castle, peek: &Peek, now: Moment) -> Standing {
             direction: run.direction,
             started: run.started,
             ended: run.ended,
+            took_ms: took(castle, &run.id),
         }),
         holder: at_work.map(holder_words),
+        state: "",
+        layers: std::collections::BTreeMap::new(),
+        declared: 0,
+        next: None,
+        mends: Vec::new(),
         steps: records
             .steps
             .iter()
@@ -93,8 +119,17 @@ fn standing(castle: &Castle, peek: &Peek, now: Moment) -> Standing {
         damaged: peek.problems.iter().map(|(layer, e)| (layer.clone(), damage_words(e))).collect(),
         damage: peek.damage.as_ref().map(damage_words),
         now: at_work.and_then(|_| going_on(castle, now)),
-        rebirth: rebirth.and_then(|rebirth| open_line(rebirth, &castle.command)),
+        rebirth: match &peek.rebirth {
+            Ok(rebirth) => rebirth.as_ref().and_then(|it| open_line(it, &castle.command)),
+            Err(error) => Some(damaged(error, &castle.command)),
+        },
     }
+}
+
+/// How long a run took, as the history has it: times of day may have jumped meanwhile.
+fn took(castle: &Castle, run: &RunId) -> Option<u64> {
+    let history = history_of(castle);
+    history.runs.iter().rfind(|past| past.run == *run).map(|past| past.took_ms)
 }
 
 /// Who is at work, and if it does not move.
@@ -110,19 +145,36 @@ fn holder_words(holder: &Holder) -> String {
     }
 }
 
-/// The run that is going on, by its events. In a rehearsal its last event is the only clock that can be seen from here.
+/// The time of a rehearsal. Between its processes it stands still where something was last written; who works on it knows how
+/// late it is now, also while nothing happens.
+pub(crate) fn rehearsed_now(castle: &Castle, last: Moment) -> Moment {
+    match desk::ask(&state::datacenter(castle), &Ask::Clock) {
+        Ok(Some(Told::Clock(now))) => now.max(last),
+        _ => last,
+    }
+}
+
+/// When the last event of the last run was told.
+fn last_event(castle: &Castle) -> Moment {
+    last_run(castle).map(|(progress, _)| progress.now).unwrap_or_default()
+}
+
+/// The run that is going on, by its events.
 fn going_on(castle: &Castle, now: Moment) -> Option<Live> {
+    live(&last_run(castle)?.0, now)
+}
+
+/// The last run, as its events tell it, and what was broken in it.
+fn last_run(castle: &Castle) -> Option<(Progress, Broken)> {
     let runs = Runs::at(&castle.state).ok().flatten()?;
     let last = runs.list().ok()?.pop()?;
     let mut progress = Progress::new(&castle::declare(&castle.spec));
+    let mut broken = Broken::default();
     for event in runs.events(&last).ok().flatten()?.more().ok()? {
         progress.apply(&event);
+        broken.note(&castle.spec, &event);
     }
-    let now = match castle.place {
-        Place::Real => now,
-        Place::Rehearsal => progress.now,
-    };
-    live(&progress, now)
+    Some((progress, broken))
 }
 
 fn known(state: &StepState) -> Option<Known> {

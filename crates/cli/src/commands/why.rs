@@ -2,21 +2,24 @@
 
 use castle_journal::{Runs, StateRoot};
 use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
 use castle_model::suggest::nearest;
 use castle_model::{StepDecl, StepId};
 use castle_view::Progress;
 use castle_view::report::next;
-use castle_view::why::{Asked, text, why};
+use castle_view::why::{Asked, Why, text, why};
 
 use crate::answer;
 use crate::args::{Everywhere, WhyArgs};
+use crate::broken::Broken;
 use crate::castle::{self, Castle, Place};
+use crate::commands::status::rehearsed_now;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
 use crate::project::Which;
 use crate::session::word;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 use crate::state::{state_problem, wall_clock};
 
 /// Answers for one step, or for all that are open.
@@ -30,17 +33,20 @@ pub(crate) fn run(
     let castle = Castle::find(which, place, everywhere, settings)?;
     let decls = castle::declare(&castle.spec);
     let step = args.step.as_deref().map(|name| find(name, &decls, &castle)).transpose()?;
-    let progress = last_run(&castle, &decls)?;
-    let Some(progress) = progress else {
+    let Some((progress, broken)) = last_run(&castle, &decls)? else {
         let (name, command) = (&castle.spec.name, &castle.command);
         output::talk(&format!("no run of castle `{name}` is known; `{command} up` begins one"));
+        if everywhere.json {
+            let nothing = Why { run: None, direction: None, over: true, steps: Vec::new() };
+            output::data(&answer::line("why", &nothing));
+        }
         return Ok(Exit::Done);
     };
     let holder = StateRoot::holder(&castle.state).map_err(|e| state_problem(&e))?;
-    // The rehearsal's time can not be seen from here but by what happens in it.
-    let now = match (place, progress.outcome, &holder) {
-        (Place::Real, ..) => wall_clock(),
-        (Place::Rehearsal, ..) => progress.now,
+    let now = match (place, &holder) {
+        (Place::Real, _) => wall_clock(),
+        (Place::Rehearsal, Some(_)) => rehearsed_now(&castle, progress.now),
+        (Place::Rehearsal, None) => progress.now,
     };
     let deadlines = &castle.spec.deadlines;
     let over = progress.outcome.is_some() || holder.is_none();
@@ -49,12 +55,13 @@ pub(crate) fn run(
     if everywhere.json {
         output::data(&answer::line("why", &found));
     } else if found.steps.is_empty() {
-        output::talk(&calm(&castle, &progress, holder.is_some()));
+        output::say(&calm(&castle, &progress, holder.is_some()));
     } else {
-        output::data(&text(&found, style(settings)));
+        output::page(&text(&found, style(settings, Stream::Data)));
         if over && progress.outcome != Some(RunOutcome::Done) {
-            let way = progress.direction.map_or("up", word);
-            output::data(&format!("\n{}", next(&[format!("{} {way}", castle.command)])));
+            let direction = progress.direction.unwrap_or(Direction::Up);
+            let go_on = broken.still(&castle).go_on(&castle, direction);
+            output::page(&format!("\n{}", next(&go_on)));
         }
     }
     Ok(Exit::Done)
@@ -79,17 +86,18 @@ fn find(name: &str, decls: &[StepDecl], castle: &Castle) -> Result<StepId, Probl
     })
 }
 
-/// The run that is going on or was last, as its events tell it.
-fn last_run(castle: &Castle, decls: &[StepDecl]) -> Result<Option<Progress>, Problem> {
+/// The run that is going on or was last, as its events tell it, and what was broken in it.
+fn last_run(castle: &Castle, decls: &[StepDecl]) -> Result<Option<(Progress, Broken)>, Problem> {
     let problem = |e| state_problem(&e);
     let Some(runs) = Runs::at(&castle.state).map_err(problem)? else { return Ok(None) };
     let Some(last) = runs.list().map_err(problem)?.pop() else { return Ok(None) };
     let Some(mut reader) = runs.events(&last).map_err(problem)? else { return Ok(None) };
-    let mut progress = Progress::new(decls);
+    let (mut progress, mut broken) = (Progress::new(decls), Broken::default());
     for event in reader.more().map_err(problem)? {
         progress.apply(&event);
+        broken.note(&castle.spec, &event);
     }
-    Ok(Some(progress))
+    Ok(Some((progress, broken)))
 }
 
 /// Nothing is waited for: says so, and of which run.

@@ -99,7 +99,8 @@ fn a_panic_without_hardening() {
 fn a_step_panics() {
     harden();
     let mut graph = Graph::new();
-    graph.add(StepDecl::new(StepId::of("layer", "step", "one"), "step", "vm"), Panics);
+    graph
+        .add(StepDecl::new(StepId::of("layer", "step", "one"), "step", "vm", "it is done"), Panics);
     let castle: CastleName = "blue".parse().unwrap();
     let plan = castle_plan::up(&castle, graph.decls(), &Survey::new(), &BTreeSet::new()).unwrap();
     let run = RunId::new("r0001");

@@ -27,8 +27,9 @@ impl Consent {
 }
 
 impl Session<'_> {
-    /// Asks before anything is removed or replaced.
+    /// Asks before anything is removed or replaced; what is known to be in vain is refused, whoever has agreed.
     pub(super) fn consent(&self, plan: &Plan, consent: &Consent) -> Result<(), Problem> {
+        held(plan, &self.castle.command).map_or(Ok(()), Err)?;
         let destructive: Vec<_> = plan.destructive().collect();
         if destructive.is_empty() || matches!(consent, Consent::Given) {
             return Ok(());
@@ -59,6 +60,34 @@ impl Session<'_> {
     }
 }
 
+/// Refuses a plan that would destroy something though it is known not to come to its end.
+fn held(plan: &Plan, command: &str) -> Option<Problem> {
+    if !plan.is_held() {
+        return None;
+    }
+    let destroyed = plan.destructive().map(|step| format!("{} {}", step.word(), step.decl.title));
+    let what = format!(
+        "nothing was done: this would {}, in vain: it can not come to its end",
+        destroyed.collect::<Vec<_>>().join(", ")
+    );
+    let mut problem = Problem::refused(what);
+    for step in plan.refused() {
+        problem.causes.push(format!("{} is refused: {}", step.decl.title, step.reason));
+        for said in step.refused.iter().flat_map(|failure| failure.seen()) {
+            if !problem.seen.contains(&said) {
+                problem.seen.push(said);
+            }
+        }
+    }
+    let hints: BTreeSet<&str> =
+        plan.refused().filter_map(|step| step.refused.as_ref()?.hint.as_deref()).collect();
+    let mut hint = hints.into_iter().collect::<Vec<_>>().join("; ");
+    if hint.is_empty() {
+        hint = format!("`{command} plan` shows all of it");
+    }
+    Some(problem.hint(hint))
+}
+
 /// Refuses what a plan would destroy beyond what was agreed to.
 fn beyond(plan: &Plan, agreed: &BTreeSet<StepId>) -> Option<Problem> {
     let step = plan.destructive().find(|step| !agreed.contains(&step.decl.id))?;
@@ -82,7 +111,7 @@ mod tests {
     #[test]
     fn nothing_is_destroyed_beyond_what_was_agreed_to() {
         let ids = ["image", "vm"].map(|kind| StepId::new("platform", kind));
-        let decls = ids.clone().map(|id| StepDecl::new(id, "a thing", "vm").undo());
+        let decls = ids.clone().map(|id| StepDecl::new(id, "a thing", "vm", "it is done").undo());
         let there = |id: &StepId| (id.clone(), Look::Leftover(Some("it is there".to_owned())));
         let survey: Survey = ids.iter().map(there).collect();
         let plan = castle_plan::down(&"blue".parse().unwrap(), &decls, &survey).unwrap();

@@ -1,86 +1,127 @@
-//! Frames as text for a terminal: what scrolls away above, and the picture below it, in one piece.
+//! Frames as text for a terminal: what was said, and the picture below it, row by row.
 //!
-//! At rest the cursor stands at the first column of the picture's first line, and everything below is the picture's.
-//! Terminals keep the cursor with its text when they are resized and break lines anew; so however many lines the picture
-//! has become, the next frame begins where it began, and clears what is left below: nothing torn stays behind.
+//! Frames are painted on the terminal's other screen, which no terminal breaks anew when it is resized, nor keeps in its
+//! scrollback: on the ordinary one a terminal that becomes narrower (tmux) moves half of a picture away to where nobody can
+//! clear it. What was said is left on the ordinary screen when the terminal is given back.
 
 use std::fmt::Write;
 
+use castle_view::Style;
+use castle_view::plain::News;
+
+use crate::output::{fold, seen};
+
 /// Shows nothing of a frame before it is whole, where the terminal can.
 const BEGIN: &str = "\x1b[?2026h";
-pub(super) const END: &str = "\x1b[?2026l";
+const END: &str = "\x1b[?2026l";
 
-const HIDE_CURSOR: &str = "\x1b[?25l";
-pub(super) const SHOW_CURSOR: &str = "\x1b[?25h";
+/// Takes the other screen, without a cursor; what is too long is cut, not broken: the terminal may have become narrower a
+/// moment ago.
+pub(super) const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 
-/// Cuts what is too long instead of breaking it: a terminal may have become narrower a moment ago.
-const NO_WRAP: &str = "\x1b[?7l";
-pub(super) const WRAP: &str = "\x1b[?7h";
+/// Back to the ordinary screen, as it was. A terminal that has no other one is cleared of the picture.
+pub(super) const LEAVE: &str = "\x1b[?2026l\x1b[H\x1b[J\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 const CLEAR_LINE: &str = "\x1b[K";
-pub(super) const CLEAR_BELOW: &str = "\x1b[J";
+const CLEAR_BELOW: &str = "\x1b[J";
+const PLAIN: &str = "\x1b[0m";
 
-/// What stands on the terminal.
+/// What stands on the terminal, and what was said since it was taken.
 #[derive(Debug, Default)]
 pub(super) struct Painter {
-    drawn: Option<(Vec<String>, (usize, usize))>,
+    style: Style,
+    said: Vec<Said>,
+    shown: Option<(Vec<String>, (usize, usize))>,
+}
+
+/// What was said, not yet laid out: each frame is as wide as the terminal is then.
+#[derive(Debug)]
+enum Said {
+    Line(String),
+    News(News),
 }
 
 impl Painter {
-    /// The text that lets `log` scroll away above and shows `picture`; none if it is there already.
-    pub(super) fn frame(
-        &mut self,
-        log: &[String],
-        picture: &[String],
-        size: (usize, usize),
-    ) -> Option<String> {
-        let same = |(lines, drawn): &(Vec<String>, (usize, usize))| {
-            lines.as_slice() == picture && *drawn == size
-        };
-        if log.is_empty() && self.drawn.as_ref().is_some_and(same) {
-            return None;
-        }
-        let mut text = format!("{BEGIN}{HIDE_CURSOR}\r");
-        scroll(&mut text, log);
-        text.push_str(NO_WRAP);
-        for (index, line) in picture.iter().enumerate() {
-            let end = if index == 0 { "" } else { "\r\n" };
-            write!(text, "{end}{line}{CLEAR_LINE}").ok();
-        }
-        write!(text, "{CLEAR_BELOW}{WRAP}\r").ok();
-        if picture.len() > 1 {
-            write!(text, "\x1b[{}A", picture.len() - 1).ok();
-        }
-        text.push_str(END);
-        self.drawn = Some((picture.to_vec(), size));
-        Some(text)
+    /// A painter who has said nothing yet.
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, ..Self::default() }
     }
 
-    /// The text that takes the picture away, with the last lines that scroll.
-    pub(super) fn leave(&mut self, log: &[String]) -> Option<String> {
-        let drawn = self.drawn.take().is_some();
-        if log.is_empty() && !drawn {
-            return None;
-        }
+    /// Takes in what is said above the picture.
+    pub(super) fn hear(&mut self, text: &str) {
+        let lines = text.trim_end_matches('\n').split('\n');
+        self.said.extend(lines.map(|line| Said::Line(line.to_owned())));
+    }
+
+    /// Takes in what is told of an event, if anything is.
+    pub(super) fn hear_news(&mut self, news: Option<News>) {
+        self.said.extend(news.map(Said::News));
+    }
+
+    /// How many lines a picture may have on a screen of this size: what was said last stays in sight.
+    pub(super) fn room(&self, (columns, rows): (usize, usize)) -> usize {
+        rows - self.last(columns, rows / 4).len()
+    }
+
+    /// The text that makes the screen show what was said last and `picture` below it; none if it does already.
+    pub(super) fn frame(&mut self, picture: &[String], size: (usize, usize)) -> Option<String> {
+        let rows = self.rows(picture, size);
+        let before = self.shown.take().filter(|(_, before)| *before == size);
+        let before = before.map(|(rows, _)| rows);
         let mut text = String::new();
-        if drawn {
-            write!(text, "{BEGIN}\r{CLEAR_BELOW}").ok();
+        for (index, row) in rows.iter().enumerate() {
+            if before.as_ref().and_then(|before| before.get(index)) != Some(row) {
+                // Behind a row as wide as the screen the cursor stands on its last character: clearing from there would eat it.
+                write!(text, "\x1b[{};1H{CLEAR_LINE}{row}", index + 1).ok();
+            }
         }
-        scroll(&mut text, log);
-        if drawn {
-            write!(text, "{SHOW_CURSOR}{END}").ok();
+        let lower = before.as_ref().is_none_or(|before| before.len() > rows.len());
+        if lower && rows.len() < size.1 {
+            write!(text, "\x1b[{};1H{CLEAR_BELOW}", rows.len() + 1).ok();
         }
-        Some(text)
+        self.shown = Some((rows, size));
+        (!text.is_empty()).then(|| format!("{BEGIN}{text}{END}"))
     }
-}
 
-/// Lines that stay where the picture was, which moves down.
-fn scroll(text: &mut String, log: &[String]) {
-    if !log.is_empty() {
-        text.push_str(CLEAR_BELOW);
+    /// Forgets the screen, and gives what is to be left on the terminal.
+    pub(super) fn leave(&mut self, columns: usize) -> String {
+        self.shown = None;
+        let said = std::mem::take(&mut self.said);
+        let lines = said.iter().flat_map(|said| self.within(said, columns));
+        lines.map(|line| line + "\r\n").collect()
     }
-    for line in log.iter().flat_map(|said| said.trim_end_matches('\n').split('\n')) {
-        write!(text, "{line}\r\n").ok();
+
+    fn rows(&self, picture: &[String], (columns, rows): (usize, usize)) -> Vec<String> {
+        let picture = &picture[..picture.len().min(rows)];
+        let room = rows - picture.len();
+        let mut shown = self.last(columns, room);
+        shown.extend_from_slice(picture);
+        shown
+    }
+
+    /// So many of the last lines that were said.
+    fn last(&self, columns: usize, room: usize) -> Vec<String> {
+        let last = &self.said[self.said.len().saturating_sub(room)..];
+        let mut lines: Vec<String> =
+            last.iter().flat_map(|said| self.within(said, columns)).collect();
+        lines.drain(..lines.len().saturating_sub(room));
+        lines
+    }
+
+    /// What was said, in as many lines as it takes.
+    fn within(&self, said: &Said, columns: usize) -> Vec<String> {
+        let line = match said {
+            Said::Line(line) => line,
+            Said::News(news) => {
+                let laid = news.lay(Style { width: columns, ..self.style });
+                return laid.lines().map(str::to_owned).collect();
+            }
+        };
+        if seen(line) <= columns {
+            return vec![line.clone()];
+        }
+        let painted = if line.contains('\x1b') { PLAIN } else { "" };
+        fold(line, columns).lines().map(|line| format!("{line}{painted}")).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::termios::{
     LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 
-use super::painter::{CLEAR_BELOW, END, SHOW_CURSOR, WRAP};
+use super::painter::{ENTER, LEAVE};
 
 /// The size where a terminal does not tell.
 const SIZE: (usize, usize) = (80, 24);
@@ -46,28 +46,28 @@ impl Terminal {
         if !self.taken {
             take();
             self.taken = true;
+            self.write(ENTER);
         }
         // A panic elsewhere gave the terminal back.
-        self.gone |= lock().is_none();
-        self.write(&frame);
+        if lock().is_some() {
+            self.write(&frame);
+        }
     }
 
-    /// Shows the last frame, and leaves the terminal as it was.
-    pub(super) fn give_back(&mut self, last: Option<String>) {
-        // A panic elsewhere gave the terminal back.
-        self.gone |= self.taken && lock().is_none();
-        if let Some(last) = last {
-            self.write(&last);
+    /// Leaves the terminal as it was, but for what was said.
+    pub(super) fn give_back(&mut self, said: &str) {
+        let before = if std::mem::take(&mut self.taken) { lock().take() } else { None };
+        if before.is_some() {
+            self.write(LEAVE);
         }
-        if std::mem::take(&mut self.taken)
-            && let Some(before) = lock().take()
-        {
+        self.write(said);
+        if let Some(before) = before {
             put_back(&before);
         }
     }
 
     fn write(&mut self, text: &str) {
-        if self.gone {
+        if self.gone || text.is_empty() {
             return;
         }
         let mut err = io::stderr().lock();
@@ -76,7 +76,7 @@ impl Terminal {
 }
 
 /// Whether this process is the one that the terminal is for: one in the background paints over nobody's prompt.
-pub(super) fn in_front() -> bool {
+pub(crate) fn in_front() -> bool {
     let err = io::stderr();
     // Where nobody can tell (a pseudo terminal that is not the controlling one), nobody else types either.
     err.is_terminal() && tcgetpgrp(&err).map_or(true, |front| front == getpgrp())
@@ -111,8 +111,7 @@ pub(super) fn mind_panics() {
         let told = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if let Some(before) = TAKEN.try_lock().ok().and_then(|mut taken| taken.take()) {
-                let text = format!("\r{CLEAR_BELOW}{WRAP}{SHOW_CURSOR}{END}");
-                io::stderr().lock().write_all(text.as_bytes()).ok();
+                io::stderr().lock().write_all(LEAVE.as_bytes()).ok();
                 put_back(&before);
             }
             told(panic);

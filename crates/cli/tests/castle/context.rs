@@ -52,6 +52,11 @@ impl Context {
         Self { home: tempfile::tempdir().unwrap() }
     }
 
+    /// In a folder whose name a shell would take for two words, and for a variable.
+    pub(crate) fn with_a_blank() -> Self {
+        Self { home: tempfile::Builder::new().prefix("my $HOME's ").tempdir().unwrap() }
+    }
+
     /// The folder that commands are started in.
     pub(crate) fn folder(&self) -> &Path {
         self.home.path()
@@ -83,6 +88,44 @@ impl Context {
     /// Runs a command to its end.
     pub(crate) fn run(&self, words: &[&str]) -> Said {
         Said::of(&self.command(words).output().unwrap())
+    }
+
+    /// What a command shows, all of it: its words, its exit code, standard output and standard error, without what is another
+    /// one each time.
+    pub(crate) fn shows(&self, words: &[&str]) -> String {
+        let said = self.run(words);
+        let quoted = words
+            .iter()
+            .map(|word| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() });
+        let line = quoted.collect::<Vec<_>>().join(" ");
+        let text = format!("$ castle {line}\n{}{}[exit {}]", said.out, said.err, said.code);
+        self.steady(&text)
+    }
+
+    /// A text without this test's folder, numbers of processes and counts of requests, and without what is drawn anew in each
+    /// life.
+    pub(crate) fn steady(&self, text: &str) -> String {
+        let text = text.replace(&self.home.path().display().to_string(), "HOME");
+        let mut steady = String::new();
+        let mut before = "";
+        for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+            let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let is = |kind: fn(&u8) -> bool| !word.is_empty() && word.bytes().all(|b| kind(&b));
+            let number = is(u8::is_ascii_digit);
+            let drawn =
+                is(u8::is_ascii_hexdigit) && (word.len() >= 12 || word.len() == 8 && !number);
+            let counted = number && ["process", "INT", "rehearsal", "requests"].contains(&before);
+            steady.push_str(match (drawn, counted) {
+                (true, _) => "HEX",
+                (_, true) => "N",
+                _ => word,
+            });
+            steady.push_str(&part[word.len()..]);
+            if !word.is_empty() {
+                before = word;
+            }
+        }
+        steady
     }
 
     /// The datacenter as it knows itself.

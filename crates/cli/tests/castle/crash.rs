@@ -117,3 +117,15 @@ fn a_datacenter_that_lost_everything_gets_a_castle_of_a_new_life() {
     castle.run(&["up"]).ends(0);
     assert_eq!(castle.guests().len(), 5);
 }
+
+#[test]
+fn a_vm_that_is_made_for_ever_and_that_nobody_remembers_is_named_with_its_task() {
+    let castle = Context::new();
+    let killed = "castle: killed before on GET *qmcreate*/status the 5th";
+    let up = castle.run(&["up", "--fault", "proxmox: task hangs qmcreate", "--fault", killed]);
+    assert!(up.err.contains("fault: castle is killed before"), "{}", up.err);
+    std::fs::remove_dir_all(castle.state()).unwrap();
+    let said = castle.run(&["up"]).ends(1);
+    assert!(said.err.contains("it is just being made, and bears no mark yet"), "{}", said.err);
+    assert!(said.out.contains("if it hangs, end it in Proxmox"), "{}", said.out);
+}

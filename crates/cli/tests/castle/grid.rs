@@ -12,16 +12,25 @@ pub(crate) struct Grid {
     wrap: bool,
     /// What came of a sequence that is not whole yet.
     open: String,
+    /// The ordinary screen and its cursor, while the other one is shown.
+    ordinary: Option<Screen>,
 }
+
+type Screen = (Vec<(Vec<char>, bool)>, (usize, usize));
 
 impl Grid {
     pub(crate) fn new(columns: usize, rows: usize) -> Self {
         let (lines, cursor) = (vec![(Vec::new(), false)], (0, 0));
         let (cursor_shown, wrap, open) = (true, true, String::new());
-        Self { columns, rows, lines, cursor, cursor_shown, wrap, open }
+        Self { columns, rows, lines, cursor, cursor_shown, wrap, open, ordinary: None }
     }
 
-    /// Everything that was ever there, without spaces at the ends.
+    /// Whether the other screen is shown.
+    pub(crate) fn is_other(&self) -> bool {
+        self.ordinary.is_some()
+    }
+
+    /// Everything that was ever there, or what the other screen shows, without spaces at the ends.
     pub(crate) fn all(&self) -> String {
         let shown = self.lines.iter().map(|(line, _)| {
             let text: String = line.iter().collect();
@@ -51,8 +60,23 @@ impl Grid {
         }
     }
 
-    /// Changes the size as most terminals do: lines are broken anew, and the cursor stays with its text.
+    /// Changes the size as tmux does: lines of the ordinary screen are broken anew, and the cursor stays with its text unless
+    /// that has scrolled away; those of the other one are cut.
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
+        if let Some(ordinary) = self.ordinary.take() {
+            let (lines, cursor) =
+                (std::mem::take(&mut self.lines), std::mem::replace(&mut self.cursor, ordinary.1));
+            self.lines = ordinary.0;
+            self.resize(columns, rows);
+            let below = std::mem::replace(&mut self.lines, lines);
+            self.ordinary = Some((below, self.cursor));
+            self.cursor = (cursor.0.min(rows - 1), cursor.1.min(columns));
+            self.lines.resize_with(rows, Default::default);
+            for (line, _) in &mut self.lines {
+                line.truncate(columns);
+            }
+            return;
+        }
         let mut whole: Vec<Vec<char>> = vec![Vec::new()];
         let mut cursor = (0, 0);
         for (at, (line, goes_on)) in self.lines.iter().enumerate() {
@@ -83,11 +107,16 @@ impl Grid {
         let top = top.min(self.cursor.0);
         lines.truncate((top + rows).max(self.cursor.0 + 1));
         (self.lines, self.columns, self.rows) = (lines, columns, rows);
+        let top = self.lines.len().saturating_sub(self.rows);
+        if self.cursor.0 < top {
+            self.cursor = (top, 0);
+        }
     }
 
     fn down(&mut self) {
         self.cursor.0 += 1;
         if self.cursor.0 == self.lines.len() {
+            assert!(!self.is_other(), "the other screen does not scroll");
             self.lines.push((Vec::new(), false));
         }
     }
@@ -117,9 +146,31 @@ impl Grid {
             "[?7l" => self.wrap = false,
             "[?7h" => self.wrap = true,
             "[?2026h" | "[?2026l" => {}
+            // Behind a full line the cursor stands on the last column, and what it stands on goes too.
             "[K" => {
-                self.lines[line].0.truncate(column);
+                self.lines[line].0.truncate(column.min(self.columns - 1));
                 self.lines[line].1 = false;
+            }
+            "[?1049h" => {
+                let blank = vec![Default::default(); self.rows];
+                self.ordinary = Some((std::mem::replace(&mut self.lines, blank), self.cursor));
+                self.cursor = (0, 0);
+            }
+            "[?1049l" => {
+                (self.lines, self.cursor) = self.ordinary.take().expect("the other screen");
+            }
+            "[J" if self.ordinary.is_some() => {
+                self.lines[line].0.truncate(column.min(self.columns - 1));
+                for (below, _) in &mut self.lines[line + 1..] {
+                    below.clear();
+                }
+            }
+            // From the first cell of the ordinary screen, tmux moves it all away instead of clearing it.
+            "[J" if (line, column) == (self.lines.len().saturating_sub(self.rows), 0) => {
+                let last = self.lines.iter().rposition(|(line, _)| !line.is_empty());
+                self.lines.truncate(last.map_or(line, |last| last + 1));
+                self.cursor = (self.lines.len(), 0);
+                self.lines.extend(vec![Default::default(); self.rows]);
             }
             "[J" => {
                 self.lines[line].0.truncate(column);
@@ -128,10 +179,16 @@ impl Grid {
             }
             _ if sequence.ends_with('m') => {}
             _ => {
-                let up = sequence.strip_prefix('[').and_then(|rest| rest.strip_suffix('A'));
-                let up: usize = up.and_then(|up| up.parse().ok()).expect(sequence);
-                let top = self.lines.len().saturating_sub(self.rows);
-                self.cursor.0 = line.saturating_sub(up).max(top);
+                // A place is told from the screen's first row on, and on the other screen alone: the ordinary one moves.
+                assert!(self.is_other(), "{sequence}");
+                let place = sequence.strip_prefix('[').and_then(|rest| rest.strip_suffix('H'));
+                let place = place.and_then(|place| match place.split_once(';') {
+                    Some((row, column)) => Some((row.parse().ok()?, column.parse().ok()?)),
+                    None if place.is_empty() => Some((1, 1)),
+                    None => None,
+                });
+                let (row, column): (usize, usize) = place.expect(sequence);
+                self.cursor = (row.min(self.rows) - 1, column.min(self.columns) - 1);
             }
         }
     }

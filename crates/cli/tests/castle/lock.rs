@@ -33,6 +33,13 @@ fn a_lock_pins_everything_and_up_takes_nothing_else() {
     );
     let said = castle.run(&["lock", "--check"]).ends(1);
     assert_eq!(said.out.matches("not pinned: ").count(), 5, "{}", said.out);
+    insta::assert_snapshot!(said.out, @"
+    not pinned: 88d1f7a5c4f1d3aba7df787c448c1d3d008ed29cfb34af53fa0df4336a56040b/v1.13.9/nocloud-amd64.qcow2: sha256 3c08be60deabfbe16eaaf67905cdccdc2a8118e8b8703685848911b2fc06d150, 8388608 bytes
+    not pinned: external-secrets 1.3.2: sha256 a60d87596874ef3700fa1a06818fa1c55f9e0bda553c0260b631408c3dfdbaee, 10805 bytes
+    not pinned: flux 2.9.3: sha256 03faa462a3eff763fc274887260284eeaec4623022edb95b55df3ee6fb5ca48d, 12499 bytes
+    not pinned: longhorn 1.10.0: sha256 1ea120e470ae561d3f0cffe90b5b9d1105b9ab51a9a0d5a7b30878357ce29a25, 15010 bytes
+    not pinned: metallb 0.15.3: sha256 355497c7975d0562fb617a2b2719d7152b71eebd910444e5cf9f534b35a07070, 11857 bytes
+    ");
     assert!(said.err.contains("does not pin everything that was found"), "{}", said.err);
     assert!(said.err.contains("hint: `castle lock` pins it"), "{}", said.err);
     let said = castle.run(&["lock"]).ends(0);
@@ -45,6 +52,13 @@ fn a_lock_pins_everything_and_up_takes_nothing_else() {
     );
     let said = castle.run(&["lock", "--check"]).ends(0);
     assert_eq!(said.out.matches("as pinned: ").count(), 5, "{}", said.out);
+    insta::assert_snapshot!(said.out, @"
+    as pinned: 88d1f7a5c4f1d3aba7df787c448c1d3d008ed29cfb34af53fa0df4336a56040b/v1.13.9/nocloud-amd64.qcow2: sha256 3c08be60deabfbe16eaaf67905cdccdc2a8118e8b8703685848911b2fc06d150, 8388608 bytes
+    as pinned: external-secrets 1.3.2: sha256 a60d87596874ef3700fa1a06818fa1c55f9e0bda553c0260b631408c3dfdbaee, 10805 bytes
+    as pinned: flux 2.9.3: sha256 03faa462a3eff763fc274887260284eeaec4623022edb95b55df3ee6fb5ca48d, 12499 bytes
+    as pinned: longhorn 1.10.0: sha256 1ea120e470ae561d3f0cffe90b5b9d1105b9ab51a9a0d5a7b30878357ce29a25, 15010 bytes
+    as pinned: metallb 0.15.3: sha256 355497c7975d0562fb617a2b2719d7152b71eebd910444e5cf9f534b35a07070, 11857 bytes
+    ");
     castle.run(&["lock"]).ends(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), text, "the same again changes nothing");
     let plan = castle.run(&["plan"]).ends(0);

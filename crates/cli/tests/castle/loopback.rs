@@ -68,9 +68,9 @@ fn untrusted(castle: &Context, text: &str, datacenter: &Datacenter, run: &dyn Fn
     castle.write("wrong.hcl", &text.replacen("platform \"proxmox\" {", &pin, 1));
     run(&["-f", "wrong.hcl", "--state", "wrong", "up"]).ends(1);
     let said = run(&["-f", "wrong.hcl", "plan"]).ends(1);
-    let line = said.err.split_once("fingerprint = \"").unwrap_or_default().1;
+    let line = said.out.split_once("fingerprint = \"").unwrap_or_default().1;
     let line = line.replace(':', "").to_lowercase();
-    assert!(line.starts_with(&datacenter.fingerprint), "{}", said.err);
+    assert!(line.starts_with(&datacenter.fingerprint), "{}", said.out);
     castle.write("silent.hcl", &text.replacen("https://pve.lan:8006", "https://pve.lan:1", 1));
     let said = run(&["-f", "silent.hcl", "plan"]).ends(1);
     assert!(said.err.contains("platform/inventory could not be looked at"), "{}", said.err);
@@ -144,7 +144,7 @@ fn standing_machines() {
     // One machine cannot be reached: `down` says which, and keeps the keys that open it.
     datacenter.cause(TalosTrouble::Dead(SECOND_WORKER));
     patience("deadlines {\n    machine = \"4s\"\n  }");
-    let short = run(&["down", "--yes"]).ends(1);
+    let short = run(&["down", "--yes"]).ends(4);
     let told = format!("{}{}", short.out, short.err);
     assert!(told.contains("reach worker-02 at 127.0.7.22"), "{told}");
     assert!(told.contains("switch it on and run `castle down` again"), "{told}");

@@ -38,7 +38,7 @@ fn each_exit_code_comes_with_its_word() {
 fn a_command_line_that_can_not_be_read_is_told_in_json() {
     let castle = Context::new();
     let said = castle.run(&["stauts", "--json"]).ends(2);
-    insta::assert_snapshot!(said.out.trim_end(), @r#"{"v":1,"answer":"error","exit":2,"kind":"usage","what":"unrecognized subcommand 'stauts'","causes":[],"seen":[],"hint":"some similar subcommands exist: 'audit', 'status'"}"#);
+    insta::assert_snapshot!(said.out.trim_end(), @r#"{"v":1,"answer":"error","exit":2,"kind":"usage","what":"unrecognized subcommand 'stauts'","causes":[],"seen":[],"hint":"some similar subcommands exist: 'audit', 'status'; `castle --help` explains it","next":["castle --help"]}"#);
     let text = castle.run(&["stauts"]).ends(2);
     assert_eq!(text.out, "", "without --json standard output has no error");
 }
@@ -85,6 +85,26 @@ fn bash_completes_commands_and_flags() {
     )
     .ends(0);
     assert_eq!(said.out, "rebirth report rehearse\n--format --file\nsvg\n", "{}", said.err);
+    // What depends on the castle is asked of castle itself, of the castle file that is named.
+    castle.write("own.hcl", &crate::context::example("one-and-two"));
+    castle.run(&["up"]).ends(0);
+    let said = shell(
+        &castle,
+        &format!(
+            ". ./castle.bash && {complete}; complete_ castle why platform/v; complete_ castle down --layer s; \
+             complete_ castle -f own.hcl machineconfig w; complete_ castle rehearse scenario a-q; complete_ castle report r; \
+             complete_ castle rehearse up --fault infisical | head -c 60; echo; echo 'castle {{' > own.hcl; complete_ castle -f own.hcl machineconfig w"
+        ),
+    )
+    .ends(0);
+    insta::assert_snapshot!(said.out, @r#"
+    platform/vm/cp-01 platform/vm/cp-02 platform/vm/cp-03 platform/vm/worker-01 platform/vm/worker-02 platform/vip
+    secrets storage
+    worker-01 worker-02
+    a-quiet-day
+    r0001-20260202
+    infisical:\ slow\ 0:02 infisical:\ limits\ 0:07\ twice infis
+    "#);
 }
 
 /// The one-liners of the page about JSON, in their order, each with what it prints for a castle that stands.
@@ -93,7 +113,7 @@ fn the_one_liners_of_the_docs_work() {
     let page = include_str!("../../../../docs/reference/json.md");
     let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let lines: Vec<&str> = block.lines().filter(|line| line.starts_with("castle status")).collect();
-    assert_eq!(lines.len(), 3);
+    assert_eq!(lines.len(), 4);
     let castle = Context::new();
     castle.run(&["up"]).ends(0);
     let told: Vec<String> = lines

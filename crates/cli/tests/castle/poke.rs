@@ -72,10 +72,10 @@ fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
     assert!(said.err.contains("`castle plan` shows"), "{}", said.err);
     let said = castle.run(&["plan"]).ends(0);
     assert!(said.out.contains("update   vm/worker-01"), "{}", said.out);
-    assert!(said.out.contains("memory 4096 → 8192"), "{}", said.out);
+    assert!(said.out.contains("memory 4096 → 8192 MiB"), "{}", said.out);
     castle.run(&["up", "--yes"]).ends(0);
     let said = castle.run(&["plan"]).ends(0);
-    assert!(!said.out.contains("memory 4096 → 8192"), "{}", said.out);
+    assert!(!said.out.contains("memory 4096 → 8192 MiB"), "{}", said.out);
     // A worker that somebody removed is made again; the others are left alone.
     castle.run(&["rehearse", "poke", "proxmox worker-02: destroyed"]).ends(0);
     assert_eq!(castle.guests().len(), 4);
@@ -93,11 +93,37 @@ fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
 }
 
 #[test]
+fn a_data_disk_that_is_lost_in_a_living_castle_is_named_by_plan() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["plan"]).ends(0);
+    castle.run(&["rehearse", "poke", "talos worker-01: data disk gone"]).ends(0);
+    let plan = castle.run(&["plan"]).ends(0);
+    let said = "default-disk(/var/mnt/longhorn) on node worker-01 is not ready";
+    assert!(plan.out.contains(said), "{}{}", plan.out, plan.err);
+    castle.run(&["rehearse", "poke", "--mend", "talos worker-01: data disk gone"]).ends(0);
+    let plan = castle.run(&["plan"]).ends(0);
+    assert!(!plan.out.contains("is not ready"), "{}", plan.out);
+}
+
+#[test]
 fn a_poke_that_can_not_be_is_told_so_and_does_nothing() {
     let castle = Context::new();
     let refused = |rule: &str, code| castle.run(&["rehearse", "poke", rule]).ends(code).err;
     let said = refused("talos cp-02: daed", 2);
     assert!(said.contains("^^^^") && said.contains("did you mean `dead`?"), "{said}");
+    assert!(said.starts_with("error: ") && said.matches("error: ").count() == 1, "{said}");
+    let said = refused("proxmox: nonsense", 2);
+    insta::assert_snapshot!(said, @"
+    error: proxmox has no fault called `nonsense`
+     --> poke:1:10
+      |
+    1 | proxmox: nonsense
+      |          ^^^^^^^^
+      |
+      = hint: there is: node down, full, locked, task hangs, task lies, task fails, task warns, overtaken, token revoked, privilege lost, edited, stopped, destroyed, foreign vm, foreign container, images lost, lost disk
+      hint: `castle rehearse poke --list` shows what is possible
+    ");
     let said = refused("talos cp-02: dead from 0:40", 2);
     assert!(said.contains("a poke happens now"), "{said}");
     let said = refused("proxmox: refuses", 2);
@@ -165,6 +191,24 @@ fn after_a_failure_that_a_rule_caused_the_mending_comes_first() {
     assert_eq!(both.matches("next: ").count(), 1, "{both}");
     assert!(said.out.contains(next), "{}", said.out);
     assert_eq!(both.matches("still broken: the Git host answers nobody").count(), 1, "{both}");
+    // Whoever asks later is told the same, until somebody has mended it.
+    for question in ["why", "status"] {
+        let said = castle.run(&[question]).ends(0).out;
+        assert!(said.trim_end().ends_with(next), "{question}: {said}");
+    }
+    let mends = || {
+        let status = castle.run(&["status", "--json"]).ends(0).out;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["next"], "castle up");
+        status["mends"].clone()
+    };
+    assert_eq!(mends(), serde_json::json!(["castle rehearse poke --mend 'git: away'"]));
+    castle.run(&["rehearse", "poke", "--mend", "git: away"]).ends(0);
+    for question in ["why", "status"] {
+        let said = castle.run(&[question]).ends(0).out;
+        assert!(said.trim_end().ends_with("\nnext: `castle up`"), "{question}: {said}");
+    }
+    assert_eq!(mends(), serde_json::json!([]));
 }
 
 /// A castle file whose every source of secrets is out of reach: a file that is not there, variables that are not set,

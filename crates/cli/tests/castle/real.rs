@@ -12,7 +12,7 @@ fn with_credentials(castle: &Context, words: &[&str]) -> Said {
 }
 
 /// The example with its secret source at an address where nothing listens: port 1 of this computer.
-fn deaf() -> String {
+pub(crate) fn deaf() -> String {
     let changes =
         [("https://eu.infisical.com", "https://127.0.0.1:1"), ("vm = \"5m\"", "read = \"1s\"")];
     changes.iter().fold(example("blue"), |text, (from, to)| {

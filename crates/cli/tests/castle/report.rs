@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::context::{Context, Said};
 
 /// The page that a run names at its end.
@@ -53,6 +55,19 @@ fn every_run_leaves_its_page_and_report_makes_it_again() {
 }
 
 #[test]
+fn a_layer_that_goes_and_a_wipe_leave_their_page_and_their_line_too() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let layer = castle.run(&["down", "--layer", "storage", "--yes"]).ends(0);
+    assert!(std::fs::read_to_string(named(&layer)).unwrap().contains("storage/longhorn"));
+    let wiped = castle.run(&["wipe", "--yes"]).ends(0);
+    assert!(std::fs::read_to_string(named(&wiped)).unwrap().contains("platform/vm/cp-01"));
+    assert_ne!(named(&wiped), named(&layer));
+    let history = castle.run(&["history", "--json"]).ends(0).out;
+    assert_eq!(history.lines().count(), 3, "{history}");
+}
+
+#[test]
 fn a_failed_run_leaves_a_page_with_the_failure_and_the_fault() {
     let castle = Context::new();
     let up = castle.run(&["up", "--fault", "talos cp-02: dead from 0:20"]).ends(1);
@@ -62,12 +77,37 @@ fn a_failed_run_leaves_a_page_with_the_failure_and_the_fault() {
         "What failed",
         "platform/boot/cp-02",
         "talos cp-02 is dead",
-        "To go on: ",
+        "next: ",
+        "rehearse poke --mend &#39;talos cp-02: dead&#39;",
     ] {
         assert!(page.contains(told), "{told}");
     }
     let shown = castle.run(&["attach"]);
     assert!(shown.err.contains("fault: "), "who attaches is told of the fault:\n{}", shown.err);
+}
+
+#[test]
+fn the_pictures_of_the_documentation_show_these_pages() {
+    let sums = include_str!("../../../../docs/pictures/pages.sha256");
+    // As `cargo xtask pictures` plays them.
+    let pages: [(&str, &[&[&str]]); 2] = [
+        ("timeline", &[&["up"], &["down", "--yes"], &["up"]]),
+        ("failed", &[&["up", "--fault", "talos cp-02: dead from 0:20"]]),
+    ];
+    for (name, runs) in pages {
+        let castle = Context::new();
+        for words in runs {
+            castle.run(words);
+        }
+        let page = castle.run(&["report", "--out", "page.html"]).ends(0);
+        assert_eq!(page.err, "page.html written\n");
+        let bytes = std::fs::read(castle.folder().join("page.html")).unwrap();
+        let sum = format!("{}  {name}\n", hex::encode(Sha256::digest(&bytes)));
+        assert!(
+            sums.contains(&sum),
+            "the page `{name}` is not the one in docs/pictures: run `cargo xtask pictures`, look at them, and commit them"
+        );
+    }
 }
 
 #[test]

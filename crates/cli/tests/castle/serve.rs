@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -21,7 +21,14 @@ struct Served {
 
 impl Served {
     fn start(castle: &Context, at: Ipv4Addr) -> Self {
-        let words = ["rehearse", "serve", "--json", "--speed", "30", "--at", &at.to_string()];
+        Self::broken(castle, at, &[])
+    }
+
+    /// One in which something breaks by rules.
+    fn broken(castle: &Context, at: Ipv4Addr, rules: &[&str]) -> Self {
+        let at_place = at.to_string();
+        let mut words = vec!["rehearse", "serve", "--json", "--speed", "30", "--at", &at_place];
+        words.extend(rules.iter().flat_map(|rule| ["--fault", rule]));
         let mut command = castle.command(&words);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -107,6 +114,68 @@ fn listeners(process: &Child) -> Vec<(String, u16)> {
 }
 
 #[test]
+fn the_sheet_says_who_serves_where_and_what_to_copy() {
+    let castle = Context::new();
+    let at = place(47).to_string();
+    let words = ["rehearse", "serve", "--speed", "30", "--at", &at];
+    let mut process = castle.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(process.stdout.take().unwrap());
+    let mut sheet = String::new();
+    // The sheet is written at once; what follows it is the end.
+    out.read_line(&mut sheet).unwrap();
+    kill_process(Pid::from_child(&process), Signal::INT).unwrap();
+    out.read_to_string(&mut sheet).unwrap();
+    process.wait().unwrap();
+    let here = std::fs::canonicalize(castle.folder()).unwrap().display().to_string();
+    let run = at.split_once(".40.").unwrap().0;
+    let masked = sheet.replace(&here, "HERE").replace(run, "127.R");
+    let fingerprint = |line: &str| match line.split_once("SHA-256 ") {
+        Some((before, _)) => format!("{before}SHA-256 …"),
+        None => line.to_owned(),
+    };
+    let masked: Vec<String> = masked.lines().map(fingerprint).collect();
+    insta::assert_snapshot!(masked.join("\n"), @r#"
+    The datacenter of the castle `blue` is served, 30 times faster than real time. Ctrl-C ends it.
+
+      Proxmox     https://127.R.40.47:8006
+      Infisical   https://127.R.40.47:8443
+      downloads   https://127.R.40.47:8444
+      Git         https://127.R.40.47:8445/example/tazlab-k8s
+      Kubernetes  https://127.R.47.210:6443
+      cp-01       127.R.47.211:50000
+      cp-02       127.R.47.212:50000
+      cp-03       127.R.47.213:50000
+      worker-01   127.R.47.214:50000
+      worker-02   127.R.47.215:50000
+
+    Machines listen once they are switched on, Kubernetes once it runs.
+
+    In HERE/state/castle/example/blue.datacenter/served, for you alone to read:
+      served.hcl            the castle file for a run from another terminal
+      environment           what its environment needs: the authority, a state root of its own
+      ca.pem                the authority of the servers with fixed addresses
+      credentials           the machine identity at Infisical
+      infisical-login.json  the same as the body of a login
+      proxmox-header        the token of Proxmox as a header for curl
+      proxmox-token         its secret alone
+      git-credentials       the token of the repository
+      kubeconfig            written once the castle has its secrets
+      talosconfig           the same
+
+    Proxmox' certificate: SHA-256 …
+
+    To copy:
+      env -S "$(cat HERE/state/castle/example/blue.datacenter/served/environment)" castle -f HERE/state/castle/example/blue.datacenter/served/served.hcl up
+      curl --cacert HERE/state/castle/example/blue.datacenter/served/ca.pem -H @HERE/state/castle/example/blue.datacenter/served/proxmox-header https://127.R.40.47:8006/api2/json/cluster/resources
+      python3 -c 'from proxmoxer import ProxmoxAPI as P; print(P("127.R.40.47", port=8006, user="castle@pve", token_name="rehearsal", token_value=open("HERE/state/castle/example/blue.datacenter/served/proxmox-token").read(), verify_ssl="HERE/state/castle/example/blue.datacenter/served/ca.pem").nodes.get())'
+      curl --cacert HERE/state/castle/example/blue.datacenter/served/ca.pem --json @HERE/state/castle/example/blue.datacenter/served/infisical-login.json https://127.R.40.47:8443/api/v1/auth/universal-auth/login
+      GIT_SSL_CAINFO=HERE/state/castle/example/blue.datacenter/served/ca.pem git -c 'credential.helper=store --file=HERE/state/castle/example/blue.datacenter/served/git-credentials' clone https://127.R.40.47:8445/example/tazlab-k8s
+      kubectl --kubeconfig HERE/state/castle/example/blue.datacenter/served/kubeconfig get nodes,pods -A
+      talosctl --talosconfig HERE/state/castle/example/blue.datacenter/served/talosconfig -n 127.R.47.211 version
+    "#);
+}
+
+#[test]
 fn a_castle_is_raised_in_a_served_datacenter_by_another_process() {
     let castle = Context::new();
     let served = Served::start(&castle, place(41));
@@ -186,4 +255,58 @@ fn a_port_that_somebody_has_and_an_address_of_others_are_refused() {
         let said = castle.run(&["rehearse", "serve", "--at", address]).ends(2);
         assert!(said.err.contains("is not a loopback address"), "{}", said.err);
     }
+}
+
+#[test]
+fn what_the_sheet_says_to_copy_runs_in_a_folder_with_a_blank_in_its_name() {
+    let castle = Context::with_a_blank();
+    let served = Served::start(&castle, place(43));
+    let bin = Path::new(env!("CARGO_BIN_EXE_castle")).parent().unwrap();
+    let run = |line: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("PATH={}:$PATH; {line}", bin.display())]);
+        command.current_dir(castle.folder()).env("HOME", castle.folder());
+        Said::of(&command.output().unwrap()).ends(0)
+    };
+    let here = |tool: &str| run(&format!("command -v {tool} || true")).out.contains('/');
+    let mut ran = Vec::new();
+    for line in served.sheet["commands"].as_array().unwrap() {
+        let (tool, line) = (line["name"].as_str().unwrap(), line["value"].as_str().unwrap());
+        match tool {
+            // What is raised is raised by another test; a plan needs the same.
+            "castle" => run(&line.replace(".hcl' up", ".hcl' plan")),
+            "curl" | "git" if here(tool) => run(line),
+            // Their files come with the castle; theirs is to be one word.
+            _ => run(&format!("set -- {line}; test $# -ge 3")),
+        };
+        ran.push(tool);
+    }
+    assert_eq!(ran, ["castle", "curl", "proxmoxer", "curl", "git", "kubectl", "talosctl"]);
+    // Whoever comes second is told a line that runs as well.
+    let second = castle.run(&["rehearse", "serve", "--at", &place(44).to_string()]).ends(3);
+    let hint = second.err.split("it is served: `").nth(1).unwrap().split('`').next().unwrap();
+    run(&hint.replace(".hcl' up", ".hcl' plan"));
+    served.end(Signal::INT);
+}
+
+#[test]
+fn rules_break_what_is_served_and_none_about_castle_itself_is_taken() {
+    let castle = Context::new();
+    let rules = [
+        "proxmox: answers 503 on POST /qemu twice",
+        "infisical: refuses the 2nd",
+        "talos cp-02: dead from 9:00:00",
+    ];
+    let served = Served::broken(&castle, place(45), &rules);
+    let up = served.run(&castle, &["up"]).ends(0);
+    assert!(up.err.contains("503"), "{}", up.err);
+    let (code, told) = served.end(Signal::INT);
+    assert_eq!(code, Some(0), "{told}");
+
+    let rule = "castle: disk full";
+    let at = place(46).to_string();
+    let said = castle.run(&["rehearse", "serve", "--at", &at, "--fault", rule]).ends(2);
+    assert!(said.err.contains("castle is another process here"), "{}", said.err);
+    let said = castle.run(&["rehearse", "serve", "--at", &at, "--fault", "talos cp-2: dead"]);
+    assert!(said.ends(2).err.contains("did you mean `cp-02`?"));
 }

@@ -12,6 +12,9 @@ fn every_question_has_its_answer() {
     let castle = Context::new();
     let none = castle.run(&["why"]).ends(0);
     assert!(none.err.contains("no run of castle `blue` is known"), "{}", none.err);
+    let none: serde_json::Value =
+        serde_json::from_str(&castle.run(&["why", "--json"]).ends(0).out).unwrap();
+    assert_eq!((&none["run"], none["steps"].as_array().unwrap().len()), (&none["direction"], 0));
     let wrong = castle.run(&["why", "platform/vib"]).ends(2);
     assert!(wrong.err.contains("did you mean `platform/vip`?"), "{}", wrong.err);
 
@@ -33,6 +36,12 @@ fn every_question_has_its_answer() {
     assert_eq!(json["steps"][0]["step"], "platform/vip");
     assert_eq!(json["steps"][0]["status"], "pending");
     assert!(!json["steps"][0]["needs"].as_object().unwrap().is_empty(), "{json}");
+    assert_eq!(json["steps"][0]["roots"][0]["step"], "platform/image", "{json}");
+    // What is silent goes on waiting: both halves go by the clock of the run, not by its last event.
+    let status = castle.run(&["status", "--json"]).ends(0);
+    let status: serde_json::Value = serde_json::from_str(&status.out).unwrap();
+    assert_eq!((&status["state"], &status["next"]), (&"at work".into(), &"castle attach".into()));
+    assert_eq!(status["layers"]["platform"]["state"], "under way", "{status}");
     kill_process(Pid::from_child(&process), Signal::KILL).unwrap();
     process.wait().unwrap();
     drop(reader);

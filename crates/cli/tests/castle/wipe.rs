@@ -30,7 +30,7 @@ fn what_our_journals_know_is_reset_and_a_foreign_guest_goes_only_by_its_number()
     let castle = Context::new();
     castle.run(&["up"]).ends(0);
     castle.run(&["rehearse", "poke", "proxmox 425: foreign container"]).ends(0);
-    let wrong = castle.run(&["wipe", "--yes", "--force-foreign", "700"]).ends(1);
+    let wrong = castle.run(&["wipe", "--yes", "--force-foreign", "700"]).ends(2);
     assert!(wrong.err.contains("no guest of that number"), "{}", wrong.err);
     assert_eq!(castle.guests().len(), 6);
     castle.run(&["wipe", "--yes", "--force-foreign", "425"]).ends(0);
@@ -38,6 +38,25 @@ fn what_our_journals_know_is_reset_and_a_foreign_guest_goes_only_by_its_number()
     let status = castle.run(&["status"]).ends(0);
     assert!(status.out.contains("not born"), "{}", status.out);
     castle.run(&["up"]).ends(0);
+}
+
+#[test]
+fn a_journal_that_breaks_off_ends_a_wipe_as_it_ends_any_other_run() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    let rule = "castle: disk full from 0:03";
+    let broken = castle.run(&["wipe", "--yes", "--fault", rule]).ends(1);
+    let stopped = "the run stopped before its next act: the journal could not be written";
+    for words in [stopped, "`castle wipe` goes on"] {
+        assert!(broken.err.contains(words), "{words}: {}", broken.err);
+    }
+    // Whoever looks later is told, too.
+    let runs = castle.state().join("runs");
+    let events = std::fs::read_to_string(runs.join("r0002-20260202.jsonl")).unwrap();
+    assert!(events.lines().last().unwrap().contains(stopped), "{events}");
+    assert!(runs.join("r0002-20260202.timeline.html").exists());
+    castle.run(&["wipe", "--yes"]).ends(0);
+    assert_eq!(castle.guests(), Vec::<u64>::new());
 }
 
 #[test]

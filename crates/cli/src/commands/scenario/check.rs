@@ -33,8 +33,8 @@ pub(crate) struct Performed {
     pub(crate) took: Duration,
     /// The rules that were armed and never struck.
     pub(crate) unstruck: Vec<String>,
-    /// The rules that struck.
-    pub(crate) struck: Vec<String>,
+    /// The rules that struck, each with whether the world was another one after it.
+    pub(crate) struck: Vec<(String, bool)>,
 }
 
 /// What was seen of the datacenter.
@@ -68,8 +68,9 @@ pub(crate) fn of_run(run: &Run, seen: &Performed) -> Vec<Check> {
     let exit = format!("`{name}` ends with exit code {}", run.exit);
     let mut checks =
         vec![Check::new(exit, run.exit == seen.exit, || format!("it ended with {}", seen.exit))];
-    for rule in &seen.struck {
-        checks.push(Check::new(format!("`{rule}` strikes"), true, String::new));
+    for (rule, effect) in &seen.struck {
+        let nothing = || "it changed nothing".to_owned();
+        checks.push(Check::new(format!("`{rule}` strikes"), *effect, nothing));
     }
     for rule in &seen.unstruck {
         checks.push(Check::new(format!("`{rule}` strikes"), false, || "it never did".to_owned()));
@@ -109,6 +110,12 @@ pub(crate) fn of_run(run: &Run, seen: &Performed) -> Vec<Check> {
         }));
     }
     checks
+}
+
+/// Holds what was done to the datacenter against what that is done for.
+pub(crate) fn of_poke(sentence: &str, changed: bool) -> Check {
+    let nothing = || "it was so already, or there was nothing to change".to_owned();
+    Check::new(format!("meanwhile: {sentence}"), changed, nothing)
 }
 
 /// Holds the datacenter against what was expected of it.

@@ -1,6 +1,7 @@
 //! The stories that the program carries, as a list and as a page.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use castle_config::Sources;
 use castle_config::story::{self, Story};
@@ -20,6 +21,11 @@ pub(super) fn sources(name: &str) -> Option<Sources> {
     Some(Sources { file, text, ..Sources::default() })
 }
 
+/// The names of all of them.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    SHELF.iter().map(|(name, _)| *name)
+}
+
 fn stories() -> Result<Vec<(&'static str, Story)>, Problem> {
     let story = |(name, _): &(&'static str, &str)| {
         let read = sources(name).map(|sources| story::read(&sources));
@@ -37,6 +43,9 @@ pub(super) fn list() -> Result<String, Problem> {
     let mut page = String::new();
     for (name, story) in stories {
         let from = story.from.first().map(String::as_str).unwrap_or_default();
+        // The name of a file says nothing to anybody who does not have it.
+        let is_file = Path::new(from).extension().is_some_and(|ending| ending == "txt");
+        let from = if is_file { "a diary" } else { from };
         writeln!(page, "{name:width$}  {} ({from})", story.title).ok();
     }
     Ok(page)
@@ -78,8 +87,11 @@ say and do, and what must be true of the datacenter afterwards, by the datacente
     castle rehearse scenario etcd-ghost        play one; --speed 20 to watch it
     castle rehearse scenario ./my.hcl          play one of your own
 
-A story is a file in [scenarios](../scenarios); a new one needs no Rust. All of them are played by the tests. Rows such as `D 4` are those of
-the list of failures that this project was begun with; the other name is the diary that tells of it.
+A story is a file in [scenarios](../scenarios); a new one needs no Rust. All of them are played by the tests.
+
+Where a story comes from is told with it. A row such as `D 4` is one of the list of failures that this project was begun with, and a section
+such as `MISSION B.4` one of the text that the list stands in. A name that ends with `.txt` is a diary whose writer met the failure. *The
+faults asked for* are another list of the beginning: what castle has to bear, whoever met it. What is from *nobody's diary* stands in none of them.
 
 This page is generated (`cargo xtask docs`); do not edit it by hand.
 
@@ -92,13 +104,12 @@ const NOT_SHOWN: &str = "
 
 | row | what | why |
 |---|---|---|
-| D 10 | a machine without iSCSI | `castle check` refuses Longhorn without its extensions (C0803), and the storage layer looks on each machine |
-| D 12 | more copies of a volume than machines | `castle check` refuses it (C0801) |
 | D 16 | a secret with quotes or a line end in it | the values of a rehearsal are invented; the tests of the secrets layer put dirty ones in |
-| D 19 | a Helm release in limbo | castle installs manifests, Flux installs charts: the rehearsal has no Helm |
+| D 19 | a Helm release in limbo | the rehearsal's releases always succeed; castle reads what Flux says of them, and the tests of its judge hold that |
 | D 21 | `kubectl wait` that ends at once | a gate is asked of the objects that were applied; nothing is waited for by selector |
-| D 25 | a load balancer without an address | the pool's own gate asks for one in every story that rises; ports shared by services are Flux' side |
+| D 25 | a load balancer without an address | the pool's own gate asks for one in every story that rises; the rehearsal's Flux calls every Service healthy, so that one of yours would not be missed |
 | D 26 | ports of an ingress | what the cluster hosts is not emulated |
-| D 27 | pods that a namespace does not admit | castle labels its namespaces before it installs; the rehearsal admits by the same labels in every story |
+| D 31 | a password that the second run made anew | castle makes one secret, the Talos bundle, and keeps it before it is used: `lost-state` and `keys-exist-already` go on with the same one; passwords of what the cluster hosts are not castle's |
 | D 36 | a volume attached to a dead machine | volumes are emulated until they are bound, no further |
+| D 37 | a volume that is faulted after the power was cut | the same; `power-cut` shows the machines |
 ";

@@ -9,10 +9,10 @@ use castle_config::story::{Act, Change, Complaint, Meanwhile, Placed, Run, Story
 use castle_journal::{Journals, MemoryDisk, Peek, StepState};
 use castle_layers::secrets::files::Memory;
 use castle_layers::secrets::source::Access;
+use castle_model::StepId;
 use castle_model::failure::Class;
 use castle_model::plan::Direction;
-use castle_model::time::Moment;
-use castle_rehearsal::fault::{Names, Rule, When};
+use castle_rehearsal::fault::{Names, Own, Rule, Sort, When};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use crate::castle::{Castle, Place};
 use crate::commands::{audit, plan, status, wipe};
 use crate::exit::{Exit, Problem};
 use crate::faults;
+use crate::faults::disk::{self, Doing, Gone};
 use crate::output;
 use crate::project;
 use crate::real::Heard;
@@ -115,10 +116,7 @@ impl<'a> Stage<'a> {
                 let performed = self.perform(run).await?;
                 Ok(check::of_run(run, &performed))
             }
-            Act::Meanwhile(meanwhile) => {
-                self.meanwhile(meanwhile).await?;
-                Ok(Vec::new())
-            }
+            Act::Meanwhile(meanwhile) => self.meanwhile(meanwhile).await,
             Act::World(world) => Ok(check::of_world(world, &self.facts())),
         }
     }
@@ -146,13 +144,15 @@ impl<'a> Stage<'a> {
                 output::aside(&line);
             }
         });
+        let does = self.mind_own();
         self.host.arm(rules);
-        let began = (self.host.now(), self.host.clock().now());
+        let began = self.host.now();
+        let before = self.journals().map(|it| it.records().steps.clone()).unwrap_or_default();
         output::take_down();
         let exit = tokio::select! {
             biased;
             () = self.host.killed() => KILLED,
-            exit = self.command(run) => match exit {
+            exit = self.command(run, &does) => match exit {
                 Ok(exit) => exit as u8,
                 Err(problem) => {
                     output::say(&problem.to_string());
@@ -161,23 +161,42 @@ impl<'a> Stage<'a> {
             },
             () = braked(self.play.speed) => KILLED,
         };
+        let exit = if self.host.has_ended() { KILLED } else { exit };
         let said = output::taken_down();
         let unstruck = self.host.unstruck();
-        let struck = written.into_iter().filter(|rule| !unstruck.contains(rule)).collect();
+        let strikes = self.host.strikes();
+        let effect = |rule: &String| {
+            strikes.iter().any(|strike| strike.rule == *rule && strike.sort != Sort::Vain)
+        };
+        let struck = written.into_iter().filter(|rule| !unstruck.contains(rule));
+        let struck = struck.map(|rule| (rule.clone(), effect(&rule))).collect();
         Ok(Performed {
             exit,
             said,
-            failed: self.failed_since(began.1)?,
+            failed: self.failed_since(&before)?,
             changes: self.host.mutations().values().sum(),
-            took: Duration::from_millis(self.host.now() - began.0),
+            took: Duration::from_millis(self.host.now() - began),
             unstruck,
             struck,
         })
     }
 
+    /// Lets rules break the computer that castle runs on, and gives what its disk then does.
+    fn mind_own(&self) -> Doing {
+        let (does, disk) = (Doing::default(), self.disk.clone());
+        let breaks = does.clone();
+        self.host.on_break(move |own| match own {
+            Own::Power => disk.lose_power(),
+            Own::Disk(disk) => breaks.set(disk),
+        });
+        does
+    }
+
     /// Runs a command as its user does.
-    async fn command(&self, run: &Run) -> Result<Exit, Problem> {
+    async fn command(&self, run: &Run, does: &Doing) -> Result<Exit, Problem> {
         let mut journals = self.journals()?;
+        let gone: Gone = Arc::new(self.host.ender());
+        disk::under(&mut journals, does, &gone);
         let castle = &self.castle;
         let (world, heard) = (self.host.world(), Heard::default());
         let direction = match run.command.as_str() {
@@ -196,9 +215,10 @@ impl<'a> Stage<'a> {
             _ => {
                 let records = journals.records().clone();
                 let (problems, notices) = (BTreeMap::new(), Vec::new());
-                let (damage, holder, rebirth) = (None, None, None);
+                let (damage, holder, rebirth) = (None, None, Ok(None));
                 let peek = Peek { records, problems, damage, notices, holder, rebirth };
-                status::show(castle, &peek, world.clock.now(), false, self.settings);
+                let seen = (world.clock.now(), Vec::new());
+                status::show(castle, &peek, seen, false, self.settings);
                 return Ok(Exit::Done);
             }
         };
@@ -230,10 +250,14 @@ impl<'a> Stage<'a> {
     }
 
     /// The steps whose last outcome is a failure of this run.
-    fn failed_since(&self, began: Moment) -> Result<BTreeMap<String, Class>, Problem> {
+    fn failed_since(
+        &self,
+        before: &BTreeMap<StepId, StepState>,
+    ) -> Result<BTreeMap<String, Class>, Problem> {
         let journals = self.journals()?;
+        // By what was recorded before, and not by times of day: the clock may have jumped.
         let failed = journals.records().steps.iter().filter_map(|(id, state)| match state {
-            StepState::Failed { failure, at, .. } if *at >= began => {
+            StepState::Failed { failure, .. } if before.get(id) != Some(state) => {
                 Some((id.to_string(), failure.class))
             }
             _ => None,
@@ -241,7 +265,7 @@ impl<'a> Stage<'a> {
         Ok(failed.collect())
     }
 
-    async fn meanwhile(&mut self, meanwhile: &Meanwhile) -> Result<(), Problem> {
+    async fn meanwhile(&mut self, meanwhile: &Meanwhile) -> Result<Vec<Check>, Problem> {
         if meanwhile.forget {
             output::aside("meanwhile: castle's state is lost");
             self.disk = MemoryDisk::new();
@@ -250,21 +274,33 @@ impl<'a> Stage<'a> {
             self.change_castle(&meanwhile.changes)?;
         }
         let names = Names::of(&self.castle.spec);
-        for poke in &meanwhile.pokes {
-            let rule =
-                Rule::parse(&poke.text, &names).map_err(|e| Problem::usage(e.to_string()))?;
-            output::aside(&format!("meanwhile: {}", rule.sentence()));
-            let before = self.things();
-            for trouble in rule.troubles().unwrap_or_default() {
-                self.host.cause(trouble.clone());
+        let parse = |rule: &Placed| Rule::parse(&rule.text, &names);
+        let mut checks = Vec::new();
+        for (places, over) in [(&meanwhile.pokes, false), (&meanwhile.mends, true)] {
+            for place in places {
+                let rule = parse(place).map_err(|e| Problem::usage(e.to_string()))?;
+                checks.push(self.poke(&rule, over));
             }
-            self.note_what_others_did(&before);
         }
         if let Some(later) = meanwhile.later {
             output::aside(&format!("meanwhile: {} go by", check::clock(later)));
             pass(later).await;
         }
-        Ok(())
+        Ok(checks)
+    }
+
+    /// Changes the world by a rule, or makes good again what it changed, and says whether the world is another one.
+    fn poke(&mut self, rule: &Rule, over: bool) -> Check {
+        let (troubles, sentence) = if over {
+            (rule.mending(), format!("{}: no more", rule.sentence()))
+        } else {
+            (rule.troubles(), rule.sentence())
+        };
+        output::aside(&format!("meanwhile: {sentence}"));
+        let before = self.things();
+        let poked = self.host.poke(troubles.unwrap_or_default());
+        self.note_what_others_did(&before);
+        check::of_poke(&sentence, poked.is_some_and(|poked| poked.changed))
     }
 
     fn change_castle(&mut self, changes: &[Change]) -> Result<(), Problem> {
@@ -332,7 +368,7 @@ impl<'a> Stage<'a> {
     pub(super) fn judge(&self, story: &Story) -> Vec<Complaint> {
         let names = Names::of(&self.castle.spec);
         let mut complaints = Vec::new();
-        let mut judge = |rule: &Placed, poked: bool| match Rule::parse(&rule.text, &names) {
+        let mut judge = |rule: &Placed, how: How| match Rule::parse(&rule.text, &names) {
             Err(error) => {
                 // The rule stands in quotes; with escapes in it, its places are not those of the file.
                 let plain = rule.range.len() == rule.text.len() + 2;
@@ -352,18 +388,30 @@ impl<'a> Stage<'a> {
                     help: error.help.clone(),
                 });
             }
-            Ok(parsed) if poked && parsed.troubles().is_none() => complaints.push(Complaint {
-                code: "C1103",
-                title: format!(
-                    "`{}` strikes calls, and nobody calls meanwhile",
-                    parsed.kind().name
-                ),
-                range: rule.range.clone(),
-                label: "not something that happens to the world".to_owned(),
-                notes: Vec::new(),
-                help: Some("let it break the next run instead".to_owned()),
-            }),
-            Ok(parsed) if poked && *parsed.when() != When::default() => {
+            Ok(parsed) if how != How::Broken && parsed.troubles().is_none() => {
+                complaints.push(Complaint {
+                    code: "C1103",
+                    title: format!(
+                        "`{}` strikes calls, and nobody calls meanwhile",
+                        parsed.kind().name
+                    ),
+                    range: rule.range.clone(),
+                    label: "not something that happens to the world".to_owned(),
+                    notes: Vec::new(),
+                    help: Some("let it break the next run instead".to_owned()),
+                });
+            }
+            Ok(parsed) if how == How::Mended && parsed.mending().is_none() => {
+                complaints.push(Complaint {
+                    code: "C1103",
+                    title: format!("what `{}` does can not be mended", parsed.kind().name),
+                    range: rule.range.clone(),
+                    label: "there is no way back from it".to_owned(),
+                    notes: Vec::new(),
+                    help: Some("`up` may mend it, or poke what makes it good again".to_owned()),
+                });
+            }
+            Ok(parsed) if how != How::Broken && *parsed.when() != When::default() => {
                 complaints.push(Complaint {
                     code: "C1103",
                     title: format!(
@@ -380,15 +428,27 @@ impl<'a> Stage<'a> {
         };
         for act in &story.acts {
             match act {
-                Act::Run(run) => run.rules.iter().for_each(|rule| judge(rule, false)),
+                Act::Run(run) => run.rules.iter().for_each(|rule| judge(rule, How::Broken)),
                 Act::Meanwhile(meanwhile) => {
-                    meanwhile.pokes.iter().for_each(|rule| judge(rule, true));
+                    meanwhile.pokes.iter().for_each(|rule| judge(rule, How::Poked));
+                    meanwhile.mends.iter().for_each(|rule| judge(rule, How::Mended));
                 }
                 Act::World(_) => {}
             }
         }
         complaints
     }
+}
+
+/// What a rule of a story is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It holds while a command runs.
+    Broken,
+    /// It happens at once.
+    Poked,
+    /// What it does is made good again at once.
+    Mended,
 }
 
 fn guest_thing(vmid: &str) -> String {

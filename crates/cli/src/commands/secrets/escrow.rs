@@ -13,15 +13,16 @@ use crate::castle::Place;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
+use crate::settings::Stream;
 use crate::state;
 
 /// Prints what is kept.
 pub(super) async fn run(asked: &Asked<'_>) -> Result<Result<Exit, Problem>, Failure> {
     let escrow = kept(asked).await?;
-    output::data(&if asked.json {
+    output::page(&if asked.json {
         answer::line("escrow", &escrow)
     } else {
-        escrow.text(style(asked.settings))
+        escrow.text(style(asked.settings, Stream::Data))
     });
     Ok(Ok(Exit::Done))
 }

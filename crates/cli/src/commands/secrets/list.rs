@@ -13,7 +13,7 @@ use crate::castle::{Castle, Place};
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 
 /// Prints the keys; what is missing is no failure of a list.
 pub(super) async fn run(asked: &Asked<'_>) -> Result<Result<Exit, Problem>, Failure> {
@@ -26,7 +26,11 @@ pub(super) async fn run(asked: &Asked<'_>) -> Result<Result<Exit, Problem>, Fail
 
 /// Prints keys as text or JSON.
 pub(super) fn show(keys: &Keys, json: bool, settings: &Settings) {
-    output::data(&if json { answer::line("secrets", keys) } else { keys.text(style(settings)) });
+    output::page(&if json {
+        answer::line("secrets", keys)
+    } else {
+        keys.text(style(settings, Stream::Data))
+    });
 }
 
 /// The keys of a castle, with what was found of them.

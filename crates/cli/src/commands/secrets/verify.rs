@@ -12,7 +12,7 @@ use crate::args::Verify;
 use crate::exit::{Exit, Problem};
 use crate::face::style;
 use crate::output;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stream};
 
 /// Judges every file; one that is wrong, or could not be judged, is exit code 1.
 pub(super) fn run(args: &Verify, json: bool, settings: &Settings) -> Result<Exit, Problem> {
@@ -23,10 +23,10 @@ pub(super) fn run(args: &Verify, json: bool, settings: &Settings) -> Result<Exit
         if !verified.is_right() {
             exit = Exit::Failed;
         }
-        output::data(&if json {
+        output::page(&if json {
             answer::line("verified", &verified)
         } else {
-            verified.text(style(settings))
+            verified.text(style(settings, Stream::Data))
         });
     }
     Ok(exit)

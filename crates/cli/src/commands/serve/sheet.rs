@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use castle_config::Sources;
 use castle_model::Spec;
+use castle_model::shell::{with_environment, word};
 use castle_rehearsal::host::Host;
 use serde_json::json;
 
@@ -90,8 +91,8 @@ impl Folder {
         let state = self.path(STATE);
         let environment = format!(
             "SSL_CERT_FILE={}\nCASTLE_STATE={}\n",
-            self.path(AUTHORITY).display(),
-            state.display()
+            word(self.path(AUTHORITY).display()),
+            word(state.display())
         );
         self.write(ENVIRONMENT, environment.as_bytes())?;
         let (id, secret) = host.credentials();
@@ -152,35 +153,35 @@ impl Sheet<'_> {
 
     /// One line for each tool.
     fn lines(&self) -> Vec<(&'static str, String)> {
-        let file = |name: &str| self.folder.path(name).display().to_string();
+        let path = |name: &str| self.folder.path(name).display().to_string();
+        let file = |name: &str| word(path(name));
         let (at, authority) = (self.place.at, file(AUTHORITY));
-        let mut lines = vec![(
-            "castle",
-            format!("env $(cat {}) castle -f {} up", file(ENVIRONMENT), file(CASTLE_FILE)),
-        )];
+        let environment = with_environment(path(ENVIRONMENT));
+        let mut lines =
+            vec![("castle", format!("{environment} castle -f {} up", file(CASTLE_FILE)))];
         if self.spec.platform.proxmox().is_some() {
             lines.push((
                 "curl",
                 format!(
-                    "curl --cacert {authority} -H @{} https://{at}:{}/api2/json/cluster/resources",
-                    file(PROXMOX_HEADER),
+                    "curl --cacert {authority} -H {} https://{at}:{}/api2/json/cluster/resources",
+                    word(format!("@{}", path(PROXMOX_HEADER))),
                     place::PROXMOX
                 ),
             ));
-            lines.push((
-                "proxmoxer",
-                format!(
-                    "python3 -c \"from proxmoxer import ProxmoxAPI as P; print(P('{at}', port={}, user='castle@pve', token_name='rehearsal', token_value=open('{}').read(), verify_ssl='{authority}').nodes.get())\"",
-                    place::PROXMOX,
-                    file(PROXMOX_TOKEN)
-                ),
-            ));
+            // Rust writes a string as Python reads it.
+            let program = format!(
+                "from proxmoxer import ProxmoxAPI as P; print(P(\"{at}\", port={}, user=\"castle@pve\", token_name=\"rehearsal\", token_value=open({:?}).read(), verify_ssl={:?}).nodes.get())",
+                place::PROXMOX,
+                path(PROXMOX_TOKEN),
+                path(AUTHORITY)
+            );
+            lines.push(("proxmoxer", format!("python3 -c {}", word(program))));
         }
         lines.push((
             "curl",
             format!(
-                "curl --cacert {authority} --json @{} https://{at}:{}/api/v1/auth/universal-auth/login",
-                file(INFISICAL_LOGIN),
+                "curl --cacert {authority} --json {} https://{at}:{}/api/v1/auth/universal-auth/login",
+                word(format!("@{}", path(INFISICAL_LOGIN))),
                 place::INFISICAL
             ),
         ));
@@ -188,8 +189,9 @@ impl Sheet<'_> {
             lines.push((
                 "git",
                 format!(
-                    "GIT_SSL_CAINFO={authority} git -c credential.helper='store --file={}' clone {}",
-                    file(GIT_CREDENTIALS),
+                    "GIT_SSL_CAINFO={authority} git -c {} clone {}",
+                    // Git has the helper run by a shell of its own.
+                    word(format!("credential.helper=store --file={}", file(GIT_CREDENTIALS))),
                     self.spec.gitops.url
                 ),
             ));

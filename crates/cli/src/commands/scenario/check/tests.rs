@@ -67,6 +67,12 @@ fn each_expectation_of_a_command_can_fail() {
     }
     let armed = Performed { unstruck: strings(&["talos cp-02: dead"]), ..performed() };
     assert_eq!(missed(&of_run(&run(), &armed)), ["`talos cp-02: dead` strikes: it never did"]);
+    let vain = Performed { struck: vec![("git: away".to_owned(), false)], ..performed() };
+    assert_eq!(missed(&of_run(&run(), &vain)), ["`git: away` strikes: it changed nothing"]);
+    assert_eq!(
+        missed(&[of_poke("talos cp-02 is dead", false), of_poke("git is away", true)]),
+        ["meanwhile: talos cp-02 is dead: it was so already, or there was nothing to change"]
+    );
     let good = Run {
         says: strings(&["VM 421", "hint"]),
         hides: strings(&["panicked"]),
