@@ -34,6 +34,7 @@ const CONTRACT: &[(&str, &str)] = &[
     ("apply", include_str!("../tests/real/contract/apply.rs")),
     ("kinds", include_str!("../tests/real/contract/kinds.rs")),
     ("lists and watches", include_str!("../tests/real/contract/lists.rs")),
+    ("what nobody would send", include_str!("../tests/real/contract/bytes.rs")),
     ("refusals", include_str!("../tests/real/contract/refusals.rs")),
     ("removal", include_str!("../tests/real/contract/removal.rs")),
     ("tables", include_str!("../tests/real/contract/tables.rs")),
@@ -47,6 +48,7 @@ fn main() {
     of_infisical(&mut page);
     of_talos(&mut page);
     of_kubernetes(&mut page);
+    of_the_controllers(&mut page);
     of_the_rest(&mut page);
     print!("{page}");
 }
@@ -254,6 +256,19 @@ fn of_kubernetes(page: &mut String) {
     }
 }
 
+fn of_the_controllers(page: &mut String) {
+    say(page, "\n## What works of itself in the cluster\n");
+    say(
+        page,
+        "No real controller stands behind these: each does what the real one was seen or is documented to do, as far as a castle meets it. The tests that are named hold that.\n",
+    );
+    say(page, "| what | does | held by | knowingly different |\n|---|---|---|---|");
+    for controller in fidelity::CONTROLLERS {
+        let fidelity::Controller { name, what, test, different } = controller;
+        say(page, &format!("| {name} | {what} | `{test}` | {different} |"));
+    }
+}
+
 fn of_the_rest(page: &mut String) {
     say(page, "\n## Git\n");
     say(
@@ -275,6 +290,10 @@ fn of_the_rest(page: &mut String) {
         "TLS with its pins and authorities, HTTP/1.1 and HTTP/2 as each real server speaks them, HEAD, ranges, refusals.",
     );
     clients(page, "all of them");
+    different(page);
+    for line in fidelity::HTTP_DIFFERENCES {
+        say(page, &format!("- {line}"));
+    }
 }
 
 fn different(page: &mut String) {

@@ -4,7 +4,7 @@ use castle_kubernetes::KubeAccess;
 use castle_wire::tls::client_config;
 use castle_wire::{CallError, ClientIdentity, Connector, Rest, Verify, World};
 use http::Method;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use serde_json::Value;
 
 /// What an API server answered.
@@ -76,6 +76,28 @@ impl Raw {
         let headers = vec![(CONTENT_TYPE, media), (ACCEPT, json)];
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let reply = self.rest.request(method, path, headers, body).await?;
+        let text = reply.text();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Ok(Answer { code: reply.status.as_u16(), body })
+    }
+
+    /// Sends a body as it is, with headers of the caller's choice.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    ///
+    /// # Panics
+    /// If a header is none.
+    pub async fn say(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+        body: &str,
+    ) -> Result<Answer, CallError> {
+        let value = |text| HeaderValue::from_str(text).expect("a header is plain text");
+        let headers = headers.iter().map(|(name, text)| (name.clone(), value(text))).collect();
+        let reply = self.rest.request(method, path, headers, body.to_owned()).await?;
         let text = reply.text();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Ok(Answer { code: reply.status.as_u16(), body })

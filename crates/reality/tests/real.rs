@@ -48,6 +48,10 @@ mod releases;
 mod rounds;
 #[path = "real/schema.rs"]
 mod schema;
+#[path = "real/screen.rs"]
+mod screen;
+#[path = "real/shells.rs"]
+mod shells;
 #[path = "real/smart.rs"]
 mod smart;
 #[path = "real/sops.rs"]

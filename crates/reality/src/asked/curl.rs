@@ -73,6 +73,11 @@ pub const ASKED: &[Asked] = &[
         "--cacert {kubeca} --cert {kubecert} --key {kubekey} --http1.1 {kubernetes}/api/v1/nodes/nobody",
         Says("nodes \\\"nobody\\\" not found"),
     ),
+    asked(
+        "--cacert {kubeca} --cert {kubecert} --key {kubekey} -w %{http_version} -H content-type:application/json \
+         --data-binary @{large} {kubernetes}/api/v1/namespaces/default/configmaps",
+        Says("Request entity too large: limit is 3145728"),
+    ),
     asked("--cacert {ca} {kubernetes}/readyz", Ends(60, "SSL certificate problem")),
     // Which of its reads or writes meets the alert is a matter of time; that there is no answer is not.
     asked("--insecure -w %{http_code} {talos}/", Ends(ANY, "000")),

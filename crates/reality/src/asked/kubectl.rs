@@ -9,6 +9,7 @@ pub const PEOPLE: &[Asked] = &[
         "wait --for=condition=Ready node --all --timeout=100s",
         Says("node/worker-01 condition met"),
     ),
+    asked("describe node worker-01", Says("  HolderIdentity:  worker-01\n")),
     asked("version", Says("Server Version: v1.36.3")),
     asked("cluster-info", Says("Kubernetes control plane is running at https://127.0.88.10:6443")),
     asked(
@@ -39,6 +40,7 @@ pub const PEOPLE: &[Asked] = &[
         "get pods -l app=web --output=jsonpath={.items[*].status.phase}",
         Exactly("Running Running"),
     ),
+    asked("get all --output=name", Says("deployment.apps/web\n")),
     asked("describe deploy/web", Says("2 desired | 2 updated | 2 total | 2 available")),
     asked("label deploy/web mine=yes", Exactly("deployment.apps/web labeled\n")),
     asked(
@@ -77,7 +79,7 @@ pub const PEOPLE: &[Asked] = &[
     differs(
         "create namespace blue",
         Ends(1, "(UnsupportedMediaType): the body of the request was in an unknown format"),
-        "kubectl writes what it makes up itself in protobuf, and only JSON, YAML and patches are read here: `create -f` works",
+        "kubectl writes what it makes up itself in protobuf, and only JSON, YAML and patches are read here: `create -f` works; `create deployment` and `drain`, which evicts in protobuf, end the same",
     ),
     differs(
         "explain deployment.spec",

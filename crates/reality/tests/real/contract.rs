@@ -29,6 +29,8 @@ mod access;
 mod api;
 #[path = "contract/apply.rs"]
 mod apply;
+#[path = "contract/bytes.rs"]
+mod bytes;
 #[path = "contract/kinds.rs"]
 mod kinds;
 #[path = "contract/known.rs"]
@@ -54,6 +56,7 @@ fn cases() -> Vec<Case> {
     [
         access::CASES,
         apply::CASES,
+        bytes::CASES,
         lists::CASES,
         kinds::CASES,
         refusals::CASES,

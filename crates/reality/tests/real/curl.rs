@@ -68,6 +68,7 @@ async fn every_server_speaks_http_as_the_real_one_does() {
     let names = [
         ("here", place.path().display().to_string()),
         ("ca", file("ca.pem", &roots)),
+        ("large", file("large.json", &"x".repeat(4 << 20))),
         ("token", format!("Authorization:PVEAPIToken={}={secret}", birth.proxmox.token_id)),
         ("gittoken", birth.sources.token.clone().unwrap()),
         ("pin", pin("127.0.92.2:8006").await),

@@ -216,7 +216,8 @@ async fn raised() -> BTreeMap<String, Object> {
         gitops::handover_id(),
         gitops::convergence_id(),
     ];
-    let decl = StepDecl::new(StepId::new("test", "collect"), "collect", "gitops").needs(needs);
+    let decl = StepDecl::new(StepId::new("test", "collect"), "collect", "gitops", "it is done")
+        .needs(needs);
     graph.add(decl, Collect(Arc::clone(&collected)));
     let clock = world.clock.clone();
     let (_, report): (_, Report) = Whole {

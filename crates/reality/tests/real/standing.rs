@@ -105,7 +105,7 @@ impl Standing {
         let needs: BTreeSet<StepId> =
             graph.decls().iter().flat_map(|decl| decl.needs.iter().cloned()).collect();
         for id in needs.difference(&known) {
-            graph.add(StepDecl::new(id.clone(), id.as_str(), "given"), given.clone());
+            graph.add(StepDecl::new(id.clone(), id.as_str(), "given", "it is done"), given.clone());
         }
         self.events.lock().unwrap().clear();
         let clock = self.world.clock.clone();

@@ -13,6 +13,7 @@ use castle_model::spec::Trust;
 use castle_model::{Event, EventKind, RunId, StepDecl};
 use castle_page::Words;
 use castle_reality::Real;
+use castle_rehearsal::fault::{Names, Rule};
 use castle_rehearsal::host::Host;
 use castle_view::timeline::Fold;
 use serde_json::Value;
@@ -20,14 +21,16 @@ use serde_json::Value;
 use crate::browser::Browser;
 use crate::setting::{folder, write};
 
-/// Raises the example castle of 3+2 machines on the rehearsal's own clock, and draws what it was told.
-fn page() -> String {
+/// Raises the example castle of 3+2 machines on the rehearsal's own clock, where this is broken, and draws what it was told.
+fn page(broken: Option<&str>) -> String {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let mut spec = castle_config::example();
         let host = Host::open(None, &spec, 1).unwrap();
         host.spawn_driver();
+        let rule = |rule| Rule::parse(rule, &Names::of(&spec)).unwrap();
+        host.arm(broken.map(rule).into_iter().collect());
         let trust = Trust::Fingerprint(host.proxmox_fingerprint().unwrap());
         spec.platform.proxmox_mut().unwrap().trust = trust;
         let spec = Arc::new(spec);
@@ -55,15 +58,17 @@ fn page() -> String {
             stop: Stop::default(),
         };
         let (plan, report) = whole.go(Direction::Up).await.unwrap();
-        assert_eq!(report.outcome, RunOutcome::Done, "{:?}", report.failures);
+        let wanted = if broken.is_some() { RunOutcome::Failed } else { RunOutcome::Done };
+        assert_eq!(report.outcome, wanted, "{:?}", report.failures);
         let decls: Vec<&StepDecl> = plan.steps.iter().map(|step| &step.decl).collect();
-        castle_page::timeline(&fold.timeline(&decls, &[]), &Words::default())
+        let go_on = broken.map(|_| "castle up".to_owned()).into_iter().collect();
+        castle_page::timeline(&fold.timeline(&decls, &[]), &Words { go_on, ..Words::default() })
     })
 }
 
 /// Raises it on a thread of its own: the browser lives in real time.
-async fn made(folder: &std::path::Path) -> PathBuf {
-    let page = tokio::task::spawn_blocking(page).await.unwrap();
+async fn made(folder: &std::path::Path, broken: Option<&'static str>) -> PathBuf {
+    let page = tokio::task::spawn_blocking(move || page(broken)).await.unwrap();
     assert!(page.len() <= 300_000, "the page of 3+2 machines has {} bytes", page.len());
     write(folder, "timeline.html", &page)
 }
@@ -100,7 +105,7 @@ async fn the_timeline_shows_and_asks_for_nothing_in_a_real_browser() {
         return;
     };
     let folder = folder();
-    let page = made(folder.path()).await;
+    let page = made(folder.path(), None).await;
     let browser = Browser::start(&chromium, &driver, true).await;
     browser.open(&page).await;
 
@@ -108,6 +113,7 @@ async fn the_timeline_shows_and_asks_for_nothing_in_a_real_browser() {
     assert!(title.as_str().unwrap().contains("castle blue stands"), "{title}");
     critical_path_can_be_seen(&browser).await;
     search_and_zoom_work(&browser).await;
+    links_open_what_they_name(&browser).await;
     keys_reach_everything(&browser).await;
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")] {
         fits_and_can_be_read(&browser, width, scheme).await;
@@ -158,6 +164,25 @@ async fn search_and_zoom_work(browser: &Browser) {
     assert!((fit - before).abs() < 0.5, "{before} became {fit}");
 }
 
+async fn links_open_what_they_name(browser: &Browser) {
+    // Where a search has left nothing of its layer, and once more after somebody closed it.
+    let script = "
+const search = document.querySelector('#search');
+search.value = 'nothing is called so';
+search.dispatchEvent(new Event('input'));
+const link = document.querySelector('.strip a');
+const row = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+const before = row.checkVisibility();
+link.click();
+const seen = [before, row.checkVisibility(), row.open, search.value];
+row.open = false;
+link.click();
+seen.push(row.open);
+return seen";
+    let seen = browser.say(script).await;
+    assert_eq!(seen, serde_json::json!([false, true, true, "", true]));
+}
+
 async fn keys_reach_everything(browser: &Browser) {
     let skip = "
 document.activeElement.blur(); window.scrollTo(0, 0);
@@ -165,6 +190,8 @@ const first = [...document.querySelectorAll('a[href], button, input, summary, [t
 return first.className";
     assert_eq!(browser.say(skip).await, "skip", "the way past the header comes first");
     let row = ".step.hot > summary";
+    // A link may have opened it.
+    browser.say("document.querySelector('.step.hot').open = false").await;
     browser.write(row, "\u{e007}").await;
     let open = "return document.querySelector('.step.hot').open";
     assert_eq!(browser.say(open).await, true, "Enter opens a row");
@@ -194,13 +221,50 @@ return c[0] + c[1] + c[2] < 200";
 
 #[tokio::test(flavor = "current_thread")]
 #[ignore = "needs real components: cargo xtask test"]
+async fn a_run_that_failed_can_be_read_on_a_screen_and_on_paper() {
+    let (Some(chromium), Some(driver)) = (Real::find("chromium"), Real::find("chromedriver"))
+    else {
+        return;
+    };
+    let folder = folder();
+    let page = made(folder.path(), Some("proxmox: answers 403 on POST /qemu")).await;
+    let browser = Browser::start(&chromium, &driver, true).await;
+    browser.open(&page).await;
+    let title = browser.say("return document.title").await;
+    assert!(title.as_str().unwrap().contains("castle blue is not finished"), "{title}");
+    for (width, scheme) in [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")] {
+        fits_and_can_be_read(&browser, width, scheme).await;
+        let seen = "return document.querySelector('.failures').checkVisibility()";
+        assert_eq!(browser.say(seen).await, true);
+    }
+    // On a phone the parts of the path are told by their numbers.
+    let numbers =
+        "return [...document.querySelectorAll('.strip .no')].every((e) => e.checkVisibility())";
+    assert_eq!(browser.say(numbers).await, true);
+
+    let media = serde_json::json!({"media": "print"});
+    browser.tell("Emulation.setEmulatedMedia", media).await;
+    let open = "
+const shown = (row) => row.querySelector('.detail').checkVisibility({contentVisibilityAuto: true});
+const rows = [...document.querySelectorAll('.step')];
+return [rows.filter((row) => row.matches('.hot, .failed')).every(shown), rows.filter(shown).length < rows.length,
+  document.querySelector('.tools').checkVisibility()]";
+    let open = browser.say(open).await;
+    assert_eq!(open, serde_json::json!([true, true, false]), "what matters is open on paper");
+    let worst = browser.say(CONTRAST).await;
+    assert!(worst[0].as_f64().unwrap() >= 4.5, "on paper: {worst}");
+    assert_eq!(browser.log("browser").await, Vec::<Value>::new(), "the console is empty");
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs real components: cargo xtask test"]
 async fn the_timeline_tells_everything_without_script() {
     let (Some(chromium), Some(driver)) = (Real::find("chromium"), Real::find("chromedriver"))
     else {
         return;
     };
     let folder = folder();
-    let page = made(folder.path()).await;
+    let page = made(folder.path(), None).await;
     let browser = Browser::start(&chromium, &driver, false).await;
     browser.open(&page).await;
     let tools = browser.say("return document.querySelector('.tools').checkVisibility()").await;

@@ -67,21 +67,36 @@ async fn invalid(api: &Api) {
     .await;
 }
 
+/// Asks until a namespace is held to a level: a real server learns of the label by a watch of its own, a moment later.
+async fn enforced(api: &Api, level: &str, privileged: &Value) {
+    let path = format!("{}?dryRun=All", api.core("pods"));
+    for _ in 0..2000 {
+        let said = api.raw.post(&path, privileged).await.unwrap();
+        let message = said.body["message"].as_str().unwrap_or_default();
+        if message.contains(&format!("\"{level}:")) {
+            return;
+        }
+    }
+    panic!("the namespace is not held to {level}");
+}
+
 async fn pod_security(api: &Api) {
     let labels =
         json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let space = format!("/api/v1/namespaces/{}", api.space);
     api.raw.merge(&space, &labels).await.unwrap().must_succeed();
+    let bold = json!({"automountServiceAccountToken": false, "hostNetwork": true,
+        "containers": [{"name": "web", "image": "web:1", "securityContext": {"privileged": true}}]});
     let pod = |spec: &Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": spec});
     // Without a service account's token in the way.
     let plain = json!({"automountServiceAccountToken": false, "containers": [{"name": "web", "image": "web:1"}]});
+    enforced(api, "restricted", &pod(&bold)).await;
     api.post("a plain pod", &api.core("pods"), &pod(&plain)).await;
-    let bold = json!({"automountServiceAccountToken": false, "hostNetwork": true,
-        "containers": [{"name": "web", "image": "web:1", "securityContext": {"privileged": true}}]});
     api.post("a privileged pod", &api.core("pods"), &pod(&bold)).await;
     let labels =
         json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
     api.raw.merge(&space, &labels).await.unwrap().must_succeed();
+    enforced(api, "baseline", &pod(&bold)).await;
     api.post("a privileged pod, baseline", &api.core("pods"), &pod(&bold)).await;
     let made = api.raw.post(&api.core("pods"), &pod(&plain)).await.unwrap();
     api.note("a plain pod, baseline", made.code.into());
