@@ -4,7 +4,7 @@ story "A setting of the birth, changed in a living castle" {
     A setting that belongs to the birth of a cluster was changed in place. The API server could no longer read what it had written
     itself, and every certificate and token in the cluster was void at once.
   EOT
-  from = ["D 32", "004_69aa89da61a94091.txt"]
+  from = ["D 32", "MISSION B.2"]
 
   run "up" {}
   meanwhile {
@@ -26,5 +26,11 @@ EOT
     exit    = 1
     changes = 0
     says    = ["the additional names in certificates (certSANs)"]
+  }
+  world {
+    guests     = [421, 422, 423, 431, 432]
+    running    = [421, 422, 423, 431, 432]
+    bootstraps = 1
+    handover   = true
   }
 }

@@ -1,7 +1,7 @@
 # The time of day is somebody else's.
 story "The clock of the computer jumps in the middle" {
   told = "The computer woke up, its clock was an hour ahead, and was set right while the castle rose. Certificates that had just been made were not valid yet."
-  from = ["D 8", "003_c407def9a780b0fb.txt"]
+  from = ["the faults asked for"]
 
   run "up" {
     break = ["castle: clock behind 1:00:00 from 0:30"]

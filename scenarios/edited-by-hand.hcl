@@ -1,7 +1,7 @@
 # Somebody was in the web interface.
 story "A machine edited by hand" {
   told = "Somebody gave a machine less memory in the web interface, for an evening. Nothing said so until the next rebuild took it away again."
-  from = ["D 3", "002_5f1c564c1c8b92e6.txt"]
+  from = ["nobody's diary"]
 
   run "up" {}
   meanwhile {
@@ -15,5 +15,11 @@ story "A machine edited by hand" {
   }
   run "up" {
     changes = 0
+  }
+  world {
+    guests     = [421, 422, 423, 431, 432]
+    running    = [421, 422, 423, 431, 432]
+    bootstraps = 1
+    handover   = true
   }
 }

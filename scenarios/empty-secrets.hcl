@@ -1,7 +1,7 @@
 # Synced, it says, and the values are empty.
 story "Secrets that are synced and empty" {
   told = "The secret store said SecretSynced and had written empty values; whatever used them failed with errors about something else."
-  from = ["D 13", "001_d31ab16b0c48f553.txt"]
+  from = ["D 13"]
 
   run "up" {
     break  = ["kubernetes: empty secrets for 2:10"]

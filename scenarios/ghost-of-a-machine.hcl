@@ -1,7 +1,7 @@
 # An earlier self is still listed.
 story "The ghost of a machine" {
   told = "A machine that had been deleted was still listed under its name; the new one got another, and the old name led nowhere."
-  from = ["D 35", "004_69aa89da61a94091.txt"]
+  from = ["D 35", "MISSION B.4"]
 
   run "up" {
     break = ["talos worker-01: ghost 192.168.1.99"]

@@ -1,7 +1,7 @@
 # The token of the repository is another one.
 story "A repository that does not know us" {
   told = "The token of the repository had been renewed, and only Flux found out: an hour after the castle had been called finished, nothing had been delivered."
-  from = ["D 17", "001_d31ab16b0c48f553.txt"]
+  from = ["nobody's diary"]
 
   meanwhile {
     poke = ["git: token changed"]

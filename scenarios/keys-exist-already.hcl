@@ -8,6 +8,7 @@ story "A key that is in the vault already" {
     exit  = 137
   }
   run "up" {
+    says  = ["adopt ways in kept in https://eu.infisical.com"]
     hides = ["already exists"]
     fails = []
   }

@@ -4,7 +4,7 @@ story "A resource before its definition" {
     A custom resource stood in the same unit as the operator that defines it. Flux tries a whole unit before it applies any of it, so
     nothing of the unit came, the operator least of all, and everything behind it waited without an error of its own.
   EOT
-  from = ["D 2", "001_d31ab16b0c48f553.txt"]
+  from = ["D 2", "MISSION D.3"]
 
   meanwhile {
     poke = ["git: pushed infrastructure/configs/site.yaml \"{apiVersion: example.org/v1, kind: Ghost, metadata: {name: g}}\""]
@@ -24,5 +24,9 @@ story "A resource before its definition" {
   }
   run "up" {
     fails = []
+  }
+  world {
+    bootstraps = 1
+    handover   = true
   }
 }

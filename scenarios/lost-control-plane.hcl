@@ -4,7 +4,7 @@ story "A control plane that somebody deleted" {
     The wrong row was selected in the web interface, and a control plane was gone with its disk. The provider's plan wanted to make it
     again and then waited for an etcd that still counted its dead member.
   EOT
-  from = ["D 4", "004_69aa89da61a94091.txt"]
+  from = ["D 4"]
 
   run "up" {}
   meanwhile {

@@ -4,7 +4,7 @@ story "Tags tidied away by hand" {
     Somebody tidied the tags up in the web interface. What had told which machines belonged to the cluster was gone, and whatever
     went by the tags took them for somebody else's.
   EOT
-  from = ["D 3", "002_5f1c564c1c8b92e6.txt"]
+  from = ["D 3"]
 
   run "up" {}
   meanwhile {

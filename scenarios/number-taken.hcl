@@ -10,8 +10,9 @@ story "A number that belongs to somebody else" {
     poke = ["proxmox 422: foreign vm"]
   }
   run "up" {
-    exit = 1
-    says = ["422", "hint"]
+    exit  = 1
+    says  = ["number 422 of cp-02: it is taken by VM `somebody-elses` on pve", "choose another vmid in the castle file"]
+    fails = ["platform/preflight: conflict"]
   }
   world {
     guests    = [422]

@@ -1,16 +1,16 @@
 # Somebody has protected a machine; the rest of the castle goes, and what is left is told.
 story "A machine that is protected" {
   told = "A machine had been protected in the web interface, for a good reason that nobody remembered. Destroying stopped at it half way, without a word about what was left."
-  from = ["D 38", "003_c407def9a780b0fb.txt"]
+  from = ["D 38", "MISSION A.6"]
 
   run "up" {}
   meanwhile {
     poke = ["proxmox worker-02: edited protection 1"]
   }
   run "down" {
-    exit  = 1
+    exit  = 4
     fails = ["platform/vm/worker-02: conflict"]
-    says  = ["qm set 432 --protection 0"]
+    says  = ["qm set 432 --protection 0", "left over:"]
   }
   world {
     guests  = [432]

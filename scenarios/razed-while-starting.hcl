@@ -1,7 +1,7 @@
 # A start that was asked for before comes after.
 story "Razing a castle whose machines are just being switched on" {
   told = "Creating was killed when the first machines had been told to start. Deleting them failed, because they came up in between."
-  from = ["D 34", "002_5f1c564c1c8b92e6.txt"]
+  from = ["D 34"]
 
   run "up" {
     break = ["castle: killed after on POST /status/start the 3rd"]

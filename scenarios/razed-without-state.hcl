@@ -9,6 +9,7 @@ story "Razing a castle that nobody remembers" {
     poke   = ["proxmox 425: foreign vm"]
   }
   run "down" {
+    says  = ["VM 425 `somebody-elses`", "somebody else's: it bears no mark of a castle"]
     fails = []
   }
   world {

@@ -1,7 +1,7 @@
 # The registry has had enough of us, for a while.
 story "A registry that limits us" {
   told = "Rebuilding the cluster for the fifth time in an hour, the public registry answered 429. Pods hung in ContainerCreating, and the reason stood in an event that nobody looked at."
-  from = ["D 20", "000_d37cff72ac3af24f.txt"]
+  from = ["D 20", "MISSION B.4"]
 
   run "up" {
     break  = ["kubernetes: pulls limited ghcr.io 2 for 6:10"]

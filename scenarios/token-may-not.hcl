@@ -1,7 +1,7 @@
 # The token lacks a right that is needed at the very end.
 story "A token that may not switch machines on" {
   told = "The VMs were made, and then waited for forever: the token had no right to ask for what they had become. Every privilege is looked at before the first machine is made."
-  from = ["D 7", "003_c407def9a780b0fb.txt"]
+  from = ["D 7", "MISSION B.1"]
 
   meanwhile {
     poke = ["proxmox: privilege lost /vms VM.PowerMgmt"]

@@ -1,7 +1,7 @@
 # Git installs what castle installs.
 story "Two owners of one component" {
   told = "MetalLB was installed by the provisioning and by Flux. Each put the other's change back, every few minutes, and the addresses flapped."
-  from = ["D 18", "001_d31ab16b0c48f553.txt"]
+  from = ["001_d31ab16b0c48f553.txt", "MISSION A.1"]
 
   meanwhile {
     poke = ["git: pushed infrastructure/bridge/metallb.yaml \"{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: metallb, namespace: metallb-system}, spec: {interval: 15m, chart: {spec: {chart: metallb, sourceRef: {kind: HelmRepository, name: metallb}}}}}\""]

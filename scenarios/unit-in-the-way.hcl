@@ -1,7 +1,7 @@
 # One unit is broken, the others are not.
 story "One broken unit among seven" {
   told = "A health gate waited for everything at once, so that one chart that never became ready kept the whole castle from being called alive, and nobody knew which."
-  from = ["D 22", "000_d37cff72ac3af24f.txt"]
+  from = ["D 22", "MISSION B.4"]
 
   run "up" {
     break = ["git: pushed infrastructure/monitoring/prometheus.yaml \"{apiVersion: example.org/v1, kind: Chart, metadata: {name: prometheus}}\""]

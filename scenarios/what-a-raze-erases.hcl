@@ -1,7 +1,7 @@
 # Before anything is erased, somebody agrees to it.
 story "What goes with the machines is shown first" {
   told = "The disks of a VM go with its number. Whoever typed the command learned what had been on them afterwards."
-  from = ["D 38", "002_5f1c564c1c8b92e6.txt"]
+  from = ["D 38", "MISSION B.4"]
 
   run "up" {}
   run "down" {

@@ -1,7 +1,7 @@
 # Machines that are just being made bear no mark yet, and are ours all the same.
 story "Wiping a castle that is just being made" {
   told = "Creating was killed while Proxmox was still making three VMs. A script that went by marks left those three, and deleted the secrets that would have opened them."
-  from = ["D 34", "002_5f1c564c1c8b92e6.txt"]
+  from = ["D 34"]
 
   run "up" {
     break = ["castle: killed after on POST /qemu the 3rd"]

@@ -9,7 +9,7 @@ story "A machine at another address" {
   run "up" {
     break = ["talos worker-01: wrong address 192.168.1.77"]
     exit  = 1
-    says  = ["worker-01", "192.168.1.214"]
+    says  = ["nothing answers at the address of worker-01", "it has another address (a DHCP server"]
     fails = ["platform/boot/worker-01: transient"]
   }
   world {
