@@ -84,7 +84,7 @@ fn wanted(root: &Path, house: &House) -> Result<Vec<(String, String)>> {
 ///
 /// One at a time, cargo would ask for the features that this one needs, and build half of the house for each of them;
 /// together they are what the tests are made of.
-fn built(root: &Path) -> Result<PathBuf> {
+pub(crate) fn built(root: &Path) -> Result<PathBuf> {
     let words = ["cargo", "build", "--workspace", "--bins", "--examples", "--locked", "--quiet"];
     if !talk::runs(root, &words)? {
         bail!("`{}` failed", talk::line(&words));

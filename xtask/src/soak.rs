@@ -6,7 +6,7 @@ use crate::talk::{self, say, seconds};
 use crate::{planted, suite, tree};
 
 /// The acts that are killed at each of their points.
-const ACTS: [&str; 4] = ["up", "down", "wipe", "rebirth"];
+const ACTS: [&str; 5] = ["up", "down", "wipe", "rebirth", "forgotten"];
 
 /// How many seeds a soak lives if nobody asks for a number.
 const SEEDS: &str = "1000";

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -17,7 +18,18 @@ struct Count {
     passed: usize,
     failed: usize,
     ignored: usize,
+    /// How long the tests of `crates/proof` took, in milliseconds.
+    proof_ms: u64,
+    /// Whether the test file that is being told of is one of them.
+    is_proof: bool,
 }
+
+/// A test of each file in `crates/proof/tests`: cargo names the file elsewhere than in what it tells.
+const PROOF: [&str; 3] = [
+    "test seeds_hold_and_are_the_same_twice ",
+    "test every_planted_bug_is_found ",
+    "test what_no_file_can_tell_is_decided_by_the_world ",
+];
 
 /// What the stages were asked for, and what they found.
 #[derive(Debug, Default)]
@@ -130,6 +142,13 @@ pub(crate) fn run(only: Option<&str>, tier: Tier) -> Result<bool> {
         say(&format!("{} failed: {}", stage.name, stage.cure));
         count.failed = count.failed.max(1);
     }
+    if count.proof_ms > 0 {
+        let took = Duration::from_millis(count.proof_ms);
+        say(&format!(
+            "the proof took {}, of five minutes at most (docs/figures.md)",
+            seconds(took)
+        ));
+    }
     if count.ignored > 0 {
         say(&format!("{} ignored", count.ignored));
     }
@@ -224,11 +243,18 @@ fn counted(mut command: Command, count: &mut Count) -> Result<bool> {
 
 /// Adds the figures of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
 fn add(line: &str, count: &mut Count) {
+    count.is_proof |= PROOF.iter().any(|test| line.starts_with(test));
     let Some((_, figures)) =
         line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
     else {
         return;
     };
+    let took = figures.rsplit_once("finished in ").and_then(|(_, took)| took.strip_suffix('s'));
+    let took = took.and_then(|text| Duration::try_from_secs_f64(text.parse().ok()?).ok());
+    if std::mem::take(&mut count.is_proof) {
+        let millis = took.map_or(0, |took| took.as_millis());
+        count.proof_ms += u64::try_from(millis).unwrap_or_default();
+    }
     for figure in figures.split("; ") {
         let Some((Ok(number), word)) =
             figure.split_once(' ').map(|(number, word)| (number.parse::<usize>(), word))
@@ -263,6 +289,26 @@ mod tests {
         ] {
             add(line, &mut count);
         }
-        assert_eq!(count, Count { passed: 4, failed: 2, ignored: 1 });
+        assert_eq!(count, Count { passed: 4, failed: 2, ignored: 1, ..Count::default() });
+    }
+
+    #[test]
+    fn the_time_of_the_proof_is_told_apart() {
+        let mut count = Count::default();
+        let result =
+            |took: &str| format!("test result: ok. 1 passed; 0 failed; finished in {took}s");
+        for line in [
+            "test a_castle_rises ... ok".to_owned(),
+            result("7.00"),
+            "test seeds_hold_and_are_the_same_twice ... ok".to_owned(),
+            result("101.25"),
+            "test every_planted_bug_is_found ... ok".to_owned(),
+            result("20.50"),
+            "test something_else ... ok".to_owned(),
+            result("3.00"),
+        ] {
+            add(&line, &mut count);
+        }
+        assert_eq!((count.proof_ms, count.passed), (121_750, 4));
     }
 }
