@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use castle_journal::StateRoot;
 use castle_model::event::SCHEMA;
 use castle_model::time::Moment;
 use castle_model::{EventKind, Spec};
-use castle_rehearsal::fault::{Names, Own, Rule, Sort, Strike, draw, read};
+use castle_rehearsal::fault::{Names, Own, OwnDisk, Rule, Sort, Strike, draw, read};
 use castle_rehearsal::host::Host;
 use castle_view::plain::STRIKES_TOLD;
 use rustix::process::{Signal, getpid, kill_process};
@@ -19,6 +19,7 @@ use crate::exit::Problem;
 use crate::output;
 
 pub(crate) mod disk;
+mod operator;
 
 use self::disk::{Doing, Gone};
 
@@ -71,22 +72,30 @@ fn from_file(path: &Path, names: &Names) -> Result<Vec<Rule>, Problem> {
 /// What has struck and is not yet told as an event of the run. Whoever strikes holds the world, so it only leaves word here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Struck {
-    waiting: Arc<Mutex<Vec<(Moment, Strike)>>>,
+    waiting: Arc<Mutex<Vec<(Moment, EventKind)>>>,
     /// Whether people were told what is still broken.
     remains_told: Arc<AtomicBool>,
 }
 
 impl Struck {
     fn add(&self, at: Moment, strike: &Strike) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push((at, strike.clone()));
+        self.waiting().push((at, event(strike.clone())));
+    }
+
+    /// What came of the last strike, at the same moment.
+    fn note(&self, text: &str) {
+        let mut waiting = self.waiting();
+        let at = waiting.last().map_or(Moment(0), |(at, _)| *at);
+        waiting.push((at, EventKind::Notice { step: None, text: text.to_owned() }));
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Moment, EventKind)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What has struck since the last time, as events.
     pub(crate) fn take(&self) -> Vec<(Moment, EventKind)> {
-        let taken =
-            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        taken.into_iter().map(|(at, strike)| (at, event(strike))).collect()
+        std::mem::take(&mut *self.waiting())
     }
 
     /// Tells people what is still broken, because rules or pokes broke it, and gives the commands that mend it.
@@ -138,14 +147,26 @@ pub(crate) fn arm(
     };
     host.on_kill(end.clone());
     if let Some(state) = state {
-        break_own(host, state, end);
+        let news = struck.clone();
+        let tell = move |text: &str| {
+            news.note(text);
+            if !json {
+                output::talk(&format!("fault: {text}"));
+            }
+        };
+        break_own(host, state, end, tell);
     }
     host.arm(rules);
     struck
 }
 
 /// Lets rules break the computer that castle runs on: its power, and the disk under its state.
-fn break_own(host: &Host, state: &mut StateRoot, end: impl Fn() + Send + Sync + 'static) {
+fn break_own(
+    host: &Host,
+    state: &mut StateRoot,
+    end: impl Fn() + Send + Sync + 'static,
+    tell: impl Fn(&str) + Send + Sync + 'static,
+) {
     let runs = state.runs().ok();
     let before = runs.as_ref().and_then(|runs| runs.list().ok()).unwrap_or_default();
     let gone: Gone = Arc::new(move || {
@@ -157,11 +178,20 @@ fn break_own(host: &Host, state: &mut StateRoot, end: impl Fn() + Send + Sync + 
         }
         end();
     });
-    let does = Doing::default();
+    let (does, folder) = (Doing::default(), state.path().to_owned());
     disk::under(state.journals_mut(), &does, &gone);
     host.on_break(move |own| match own {
-        Own::Power => gone(),
-        Own::Disk(disk) => does.set(disk),
+        Own::Power => {
+            gone();
+            true
+        }
+        // The real folder goes, and its own guard has to notice.
+        Own::Disk(OwnDisk::Taken) => operator::takes(&folder, &tell),
+        Own::Disk(disk) => {
+            does.set(disk);
+            true
+        }
+        Own::Operator => operator::knocks(&folder, &tell),
     });
 }
 

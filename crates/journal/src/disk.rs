@@ -6,13 +6,17 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use thiserror::Error;
 
 use crate::error::StateError;
 use crate::place;
 
 /// A journal longer than this is not ours; it is refused before it fills the memory.
 const READ_LIMIT: u64 = 256 << 20;
+
+/// Which file it is, whatever its name.
+type FileId = (u64, u64);
 
 /// Where journals are kept. Names are `run.journal` and `layers/<layer>.journal`.
 pub trait Disk: Send {
@@ -65,9 +69,19 @@ pub trait Disk: Send {
     fn set_aside(&mut self, name: &str) -> io::Result<String>;
 }
 
-/// The real disk. The folder is held open, so that nobody can move another one into its place.
+/// The folder that is held is no longer where the next castle looks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "somebody has moved or deleted the state folder while it was in use, and another castle may hold what is there now"
+)]
+pub struct Taken;
+
+/// The real disk. The folder is held open, so that nobody can move another one into its place; and what is written counts only
+/// while the lock that is held is the one that the next castle would meet, so that there are never two who act.
 pub(crate) struct Folder {
     path: PathBuf,
+    /// The lock that is held: where it is, and which file that was.
+    lock: Option<(PathBuf, FileId)>,
     root: OwnedFd,
     layers: Option<OwnedFd>,
     open: BTreeMap<String, File>,
@@ -78,7 +92,24 @@ pub(crate) struct Folder {
 impl Folder {
     /// Works in a folder whose modes were checked.
     pub(crate) fn new(path: PathBuf, root: OwnedFd, layers: Option<OwnedFd>) -> Self {
-        Self { path, root, layers, open: BTreeMap::new(), fresh: Vec::new() }
+        Self { path, lock: None, root, layers, open: BTreeMap::new(), fresh: Vec::new() }
+    }
+
+    /// Takes entries only as long as this lock is the one under its name.
+    pub(crate) fn guarded(self, name: &str, lock: &File) -> io::Result<Self> {
+        let lock = (self.path.join(name), file_id(&rustix::fs::fstat(lock)?));
+        Ok(Self { lock: Some(lock), ..self })
+    }
+
+    fn check_held(&self) -> io::Result<()> {
+        let Some((path, held)) = &self.lock else { return Ok(()) };
+        match rustix::fs::lstat(path) {
+            Ok(found) if file_id(&found) == *held => Ok(()),
+            Ok(_) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
+                Err(io::Error::other(Taken))
+            }
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Removes what a compaction that was stopped has left.
@@ -155,10 +186,12 @@ impl Disk for Folder {
     }
 
     fn length(&mut self, name: &str) -> io::Result<u64> {
+        self.check_held()?;
         Ok(self.handle(name)?.metadata()?.len())
     }
 
     fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.check_held()?;
         self.handle(name)?.write_all(bytes)
     }
 
@@ -169,7 +202,8 @@ impl Disk for Folder {
             rustix::fs::fsync(directory)?;
             self.fresh.swap_remove(index);
         }
-        Ok(())
+        // What is durable where nobody will look is not.
+        self.check_held()
     }
 
     fn truncate(&mut self, name: &str, length: u64) -> io::Result<()> {
@@ -177,6 +211,7 @@ impl Disk for Folder {
     }
 
     fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.check_held()?;
         let (directory, leaf) = self.locate(name)?;
         let temporary = format!(".{leaf}.new");
         match rustix::fs::unlinkat(directory, &temporary, AtFlags::empty()) {
@@ -213,6 +248,10 @@ impl Disk for Folder {
         self.open.remove(name);
         Ok(name.replace(leaf, &aside))
     }
+}
+
+fn file_id(stat: &Stat) -> FileId {
+    (stat.st_dev, stat.st_ino)
 }
 
 /// The first name for a file set aside that is not taken.

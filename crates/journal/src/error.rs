@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use castle_model::{Class, Failure};
 use thiserror::Error;
 
+use crate::disk::Taken;
 use crate::holder::{Holder, Presence};
 use crate::state::Illegal;
 
@@ -196,6 +197,10 @@ impl StateError {
                 "free some space, then run the same command again: nothing was done that is not recorded"
                     .to_owned()
             }
+            Self::Write { source, .. } if is_taken(source) => {
+                "`castle status` tells who holds the state now; run again, castle reads what there is back from the world"
+                    .to_owned()
+            }
             Self::Write { .. } => {
                 "check the disk and its mount, then run the same command again".to_owned()
             }
@@ -232,6 +237,10 @@ impl StateError {
         let source = std::error::Error::source(self).map(|source| format!(": {source}"));
         Failure::new(class, what, format!("{self}{}", source.unwrap_or_default())).hint(self.hint())
     }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Taken>())
 }
 
 fn is_full(error: &io::Error) -> bool {

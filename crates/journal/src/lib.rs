@@ -36,7 +36,7 @@ mod root;
 mod state;
 
 pub use aside::SetAside;
-pub use disk::Disk;
+pub use disk::{Disk, Taken};
 pub use entry::{Entry, Head, SCHEMA};
 pub use error::{Corruption, StateError, Torn};
 pub use events::{EventFile, EventReader, RUNS_KEPT, Runs, number};

@@ -80,6 +80,11 @@ impl MemoryDisk {
         Self(Arc::new(Mutex::new(self.platter().clone())))
     }
 
+    /// Forgets everything, as if somebody had taken the folder away.
+    pub fn forget(&self) {
+        self.platter().files.clear();
+    }
+
     /// The names of all files.
     #[must_use]
     pub fn names(&self) -> Vec<String> {

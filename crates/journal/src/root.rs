@@ -113,7 +113,9 @@ impl StateRoot {
         let lock = take_lock(&root, &path, holder)?;
         let layers = make_folder(&root, LAYERS_FOLDER, &path.join(LAYERS_FOLDER))?;
         let ours = root.try_clone().map_err(|error| access("keep open", error))?;
-        let folder = Folder::new(path.clone(), root, Some(layers));
+        let folder = Folder::new(path.clone(), root, Some(layers))
+            .guarded(LOCK_FILE, &lock)
+            .map_err(|error| access("look at the lock of", error))?;
         folder.sweep().map_err(|error| access("tidy", error))?;
         Ok((path, ours, lock, folder))
     }

@@ -446,9 +446,9 @@ impl Host {
         self.shared.end_by(Arc::new(end));
     }
 
-    /// Says how the computer that the program runs on breaks, and is mended. It is called while the world is locked: it must
-    /// not ask it anything. Without it, rules about it change nothing.
-    pub fn on_break(&self, breaks: impl Fn(Own) + Send + Sync + 'static) {
+    /// Says how the computer that the program runs on breaks, and is mended; what it gives is whether that changed anything. It is
+    /// called while the world is locked: it must not ask it anything. Without it, rules about it change nothing.
+    pub fn on_break(&self, breaks: impl Fn(Own) -> bool + Send + Sync + 'static) {
         self.shared.break_by(Arc::new(breaks));
     }
 

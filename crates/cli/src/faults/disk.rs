@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use castle_journal::{Disk, Journals, StateError};
+use castle_journal::{Disk, Journals, StateError, Taken};
 use castle_rehearsal::fault::OwnDisk;
 
 /// What the disk does now; whoever carries out the rules says so.
@@ -42,6 +42,7 @@ impl Breaking {
     fn refuses(&self, needs_room: bool) -> io::Result<()> {
         match self.does.get() {
             OwnDisk::Sound | OwnDisk::Tears => Ok(()),
+            OwnDisk::Taken => Err(io::Error::other(Taken)),
             OwnDisk::Full if !needs_room => Ok(()),
             OwnDisk::Full => Err(rustix::io::Errno::NOSPC.into()),
             OwnDisk::Fails => Err(rustix::io::Errno::IO.into()),
@@ -75,7 +76,7 @@ impl Disk for Breaking {
                 return Err(rustix::io::Errno::IO.into());
             }
             OwnDisk::Full => self.disk.append(name, half)?,
-            OwnDisk::Sound | OwnDisk::Fails | OwnDisk::ReadOnly => {}
+            OwnDisk::Sound | OwnDisk::Fails | OwnDisk::ReadOnly | OwnDisk::Taken => {}
         }
         refused?;
         self.disk.append(name, bytes)

@@ -75,6 +75,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("castle: disk fails", STOPPED, "Input/output error"),
     ("castle: disk read only", STOPPED, "Read-only file system"),
     ("castle: disk tears", KILLED, ""),
+    ("castle: state taken", STOPPED, "moved or deleted the state folder"),
 ];
 
 /// What has to be broken before, so that a fault has something to do.
@@ -358,4 +359,40 @@ fn a_clock_that_jumped_does_not_tell_how_long_the_last_run_took() {
     let status = castle.run(&["status"]).ends(0);
     let last = status.out.lines().find(|line| line.starts_with("last run: ")).unwrap();
     assert!(!last.contains("in 8000"), "{last}");
+}
+
+#[test]
+fn a_second_operator_is_refused_and_the_first_goes_on() {
+    let castle = Context::new();
+    let rule = "castle: second operator during etcd";
+    let said = castle.run(&["up", "--speed", "max", "--fault", rule]).ends(0);
+    let told: Vec<&str> = said.err.lines().filter(|line| line.contains("second")).collect();
+    assert!(told[0].ends_with("fault: castle is started a second time over the same state"));
+    let refused = "fault: the second operator is refused: the state folder ";
+    assert!(told[1].starts_with(refused), "{told:#?}");
+    assert!(told[1].contains(" is in use by `castle up` (process "), "{told:#?}");
+    assert_eq!(castle.run(&["up"]).ends(0).changes(), 0);
+
+    let said = Context::new().run(&["up", "--json", "--speed", "max", "--fault", rule]).ends(0);
+    let notices = said.out.lines().filter(|line| line.contains("\"event\":\"notice\""));
+    let told: Vec<&str> = notices.filter(|line| line.contains("operator is refused")).collect();
+    assert_eq!(told.len(), 1, "programs are told once: {told:#?}");
+}
+
+/// Whoever comes next finds no state and no lock, and may act: so the first must not any more.
+#[test]
+fn a_castle_whose_state_was_taken_away_acts_no_more_and_the_next_one_adopts() {
+    let castle = Context::new();
+    let rule = "castle: state taken during machines";
+    let said = castle.run(&["up", "--speed", "max", "--fault", rule]).ends(1);
+    let stopped = "the run stopped before its next act: the journal could not be written";
+    let why = "somebody has moved or deleted the state folder while it was in use";
+    for words in ["castle has its state taken away", ".taken-1 now", stopped, why] {
+        assert!(said.err.contains(words), "{words}: {}", said.err);
+    }
+    let made = castle.guests().len();
+    assert!((1..5).contains(&made), "it was in the middle, {made} machines stood");
+    castle.run(&["up", "--yes"]).ends(0);
+    assert_eq!(castle.guests(), [421, 422, 423, 431, 432]);
+    assert_eq!(castle.run(&["up"]).ends(0).changes(), 0);
 }

@@ -158,7 +158,12 @@ fn a_story_breaks_the_disk_under_castle_and_its_power() {
         says  = ["the journal could not be written", "No space left on device"]
       }
       run "up" {
-        break = ["castle: disk tears during etcd"]
+        break = ["castle: state taken during etcd"]
+        exit  = 1
+        says  = ["the journal could not be written", "moved or deleted the state folder"]
+      }
+      run "up" {
+        break = ["castle: disk tears during api"]
         exit  = 137
       }
       run "up" {

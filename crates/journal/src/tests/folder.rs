@@ -283,3 +283,36 @@ fn a_clock_that_jumps_breaks_no_journal() {
     drop(root);
     assert!(StateRoot::open(&path, &holder()).unwrap().journals().problems().is_empty());
 }
+
+/// One castle holds the folder and has begun a run; somebody loses it; another castle begins where it was.
+fn held_and_lost(lose: impl Fn(&Path)) {
+    let (_place, path) = used();
+    let step = StepId::new("platform", "image");
+    let mut first = StateRoot::open(&path, &holder()).unwrap();
+    first.journals_mut().start_run(Moment(5), start("r2")).unwrap();
+    lose(&path);
+    let journals = first.journals_mut();
+    let mut record = |at| {
+        journals.append(Moment(at), &layer("platform"), intent(&step))?;
+        journals.commit()
+    };
+    let told = record(6).unwrap_err();
+    let why = std::error::Error::source(&told).map(ToString::to_string).unwrap_or_default();
+    assert!(why.contains("somebody has moved or deleted the state folder"), "{told}: {why}");
+    let second = StateRoot::open(&path, &holder()).unwrap();
+    assert!(record(7).is_err(), "nor does it ever again");
+    drop(first);
+    assert!(matches!(refusal(&path), StateError::Locked { .. }), "the second holds it still");
+    drop(second);
+}
+
+#[test]
+fn whoever_lost_the_folder_records_nothing_more() {
+    held_and_lost(|path| fs::remove_dir_all(path).unwrap());
+    held_and_lost(|path| fs::rename(path, path.with_extension("old")).unwrap());
+    held_and_lost(|path| fs::remove_file(path.join("lock")).unwrap());
+    held_and_lost(|path| {
+        fs::rename(path, path.with_extension("old")).unwrap();
+        drop(StateRoot::open(path, &holder()).unwrap());
+    });
+}

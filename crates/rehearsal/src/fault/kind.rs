@@ -191,6 +191,8 @@ pub enum Own {
     Power,
     /// The disk with the program's state does this from now on.
     Disk(OwnDisk),
+    /// Somebody starts the program once more over the same state.
+    Operator,
 }
 
 /// What a disk does that holds the program's state.
@@ -207,6 +209,8 @@ pub enum OwnDisk {
     ReadOnly,
     /// It writes half of what comes next, and the power goes.
     Tears,
+    /// Somebody has moved the state away, and may have begun another one in its place.
+    Taken,
 }
 
 impl Own {

@@ -12,7 +12,7 @@ use castle_layers::secrets::source::Access;
 use castle_model::StepId;
 use castle_model::failure::Class;
 use castle_model::plan::Direction;
-use castle_rehearsal::fault::{Names, Own, Rule, Sort, When};
+use castle_rehearsal::fault::{Names, Own, OwnDisk, Rule, Sort, When};
 use castle_rehearsal::host::Host;
 use castle_rehearsal::inventory::Inventory;
 use serde_json::Value;
@@ -185,9 +185,19 @@ impl<'a> Stage<'a> {
     fn mind_own(&self) -> Doing {
         let (does, disk) = (Doing::default(), self.disk.clone());
         let breaks = does.clone();
-        self.host.on_break(move |own| match own {
-            Own::Power => disk.lose_power(),
-            Own::Disk(disk) => breaks.set(disk),
+        self.host.on_break(move |own| {
+            match own {
+                Own::Power => disk.lose_power(),
+                Own::Disk(does) => {
+                    if does == OwnDisk::Taken {
+                        disk.forget();
+                    }
+                    breaks.set(does);
+                }
+                // A story's state is in the memory of this process, where nobody else can come.
+                Own::Operator => return false,
+            }
+            true
         });
         does
     }

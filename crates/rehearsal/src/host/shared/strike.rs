@@ -16,7 +16,7 @@ use crate::world::{Datacenter, Input};
 type Listener = Box<dyn Fn(&Strike) + Send>;
 
 /// Breaks the computer that the program runs on, or mends it. It is called while the world is locked, too.
-pub(in crate::host) type Breaker = Arc<dyn Fn(Own) + Send + Sync>;
+pub(in crate::host) type Breaker = Arc<dyn Fn(Own) -> bool + Send + Sync>;
 
 /// The most answers that are kept to be given again.
 const KEPT_MAX: usize = 10_000;
@@ -162,11 +162,12 @@ impl Shared {
                 let Some(breaks) = state.witness.own.clone() else { return Some(false) };
                 // Told first: who breaks it may never come back.
                 tell(state, at);
-                breaks(own);
+                let changed = breaks(own);
                 if own == Own::Power {
                     state.witness.dead = true;
                     self.killed.notify_waiters();
                 }
+                return Some(changed);
             }
         }
         Some(true)
