@@ -129,7 +129,7 @@ impl Clearing<'_> {
         }
         let exit = exit_of(report.outcome, !left.is_empty());
         let name = &castle.spec.name;
-        let done = past(name, Direction::Down, graph.decls(), face.progress(), exit);
+        let done = past(name, Direction::Down, graph.decls(), &face.progress(), exit);
         self.session.remember(done);
         face.calm();
         let page = self.session.keep_page(&face, graph.decls(), &run);

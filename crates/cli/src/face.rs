@@ -1,9 +1,10 @@
 //! Who hears the events of a run: a live screen or plain lines on standard error, or JSON lines on standard output.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use castle_journal::Runs;
 use castle_model::event::RunOutcome;
+use castle_model::plan::Direction;
 use castle_model::{Event, RunId, StepDecl};
 use castle_view::history::Expected;
 use castle_view::screen::Turn;
@@ -13,7 +14,7 @@ use castle_wire::Clock;
 use crate::kept::Keep;
 use crate::output;
 use crate::settings::{Settings, Stream};
-use crate::stage::{Show, Stage};
+use crate::stage::{Fold, Show, Stage};
 use crate::trace::Trace;
 
 /// Folds events and shows them as they come.
@@ -24,7 +25,7 @@ pub(crate) struct Face {
     style: Style,
     /// Of the report, on standard output.
     page: Style,
-    progress: Progress,
+    fold: Fold,
     trace: Trace,
     keep: Keep,
     /// The live screen, while it is up.
@@ -53,7 +54,7 @@ impl Face {
             hushed: false,
             style: style(settings, Stream::Talk),
             page: style(settings, Stream::Data),
-            progress: Progress::new(decls),
+            fold: Fold::new(Progress::new(decls)),
             trace: Trace::default(),
             keep: Keep::default(),
             stage: None,
@@ -66,9 +67,9 @@ impl Face {
         if !self.live || self.hushed {
             return;
         }
-        let (progress, style) = (self.progress.clone(), self.style);
+        let (fold, style) = (self.fold.clone(), self.style);
         let Backdrop { turn, clock } = scene;
-        self.stage = Stage::open(Show { progress, decls, expected, turn, clock, style });
+        self.stage = Stage::open(Show { fold, decls, expected, turn, clock, style });
     }
 
     /// Takes the live screen away; what is said from here on stands below what scrolled.
@@ -83,27 +84,28 @@ impl Face {
 
     /// Shows one event.
     pub(crate) fn hear(&mut self, event: &Event) {
-        self.progress.apply(event);
         self.trace.hear(event);
         self.keep.hear(event);
+        let mut progress = self.fold.held();
+        progress.apply(event);
         if self.hushed {
             return;
         }
         if let Some(stage) = &self.stage {
-            return stage.hear(event);
+            return stage.hear(event, &progress);
         }
         if self.json {
             if let Ok(line) = serde_json::to_string(event) {
                 output::data(&line);
             }
-        } else if let Some(line) = plain::line(event, &self.progress, self.style) {
+        } else if let Some(line) = plain::line(event, &progress, self.style) {
             output::talk(&line);
         }
     }
 
     /// Takes in what struck in the rehearsal. People were told at once; it is no part of the trace, which tells what castle did.
     pub(crate) fn hear_struck(&mut self, event: &Event) {
-        self.progress.apply(event);
+        self.fold.held().apply(event);
         self.keep.hear(event);
         if self.json && !self.hushed {
             output::data(&serde_json::to_string(event).unwrap_or_default());
@@ -135,14 +137,21 @@ impl Face {
         self.keep.is_whole()
     }
 
-    /// The fold of everything that was heard.
-    pub(crate) fn progress(&self) -> &Progress {
-        &self.progress
+    /// Which way the run goes, and how it ended, as far as was heard.
+    pub(crate) fn end(&self) -> (Option<Direction>, Option<RunOutcome>) {
+        let progress = self.fold.held();
+        (progress.direction, progress.outcome)
+    }
+
+    /// The fold of everything that was heard. The face itself can not go on while somebody has it.
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.fold.held()
     }
 
     /// Whether something is left to do once the run is over.
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.progress.outcome != Some(RunOutcome::Done) || !self.progress.left.is_empty()
+        let progress = self.fold.held();
+        progress.outcome != Some(RunOutcome::Done) || !progress.left.is_empty()
     }
 
     /// Shows the closing report. What is left of a razed castle stands in the table of its audit already. `decls` stand as in a plan; `go_on` are the commands that
@@ -152,6 +161,6 @@ impl Face {
             return;
         }
         let go_on = if self.is_unfinished() { go_on } else { &[] };
-        output::page(&report::end(&self.progress, decls, go_on, self.page));
+        output::page(&report::end(&self.fold.held(), decls, go_on, self.page));
     }
 }

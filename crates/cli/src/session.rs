@@ -15,7 +15,6 @@ use castle_model::{Event, EventKind, PastRun, Plan, PlannedStep, RunId, Spec, St
 use castle_plan::{Look, Survey};
 use castle_platforms::handed::SECRETS;
 use castle_rehearsal::host::Host;
-use castle_view::Progress;
 use castle_view::history::{Expected, expected};
 use castle_wire::World;
 
@@ -228,7 +227,7 @@ impl Session<'_> {
         }
         let exit = clearing::exit_of(report.outcome, !left.is_empty());
         let (name, decls) = (&self.castle.spec.name, work.graph.decls());
-        self.remember(kept::past(name, direction, decls, work.face.progress(), exit));
+        self.remember(kept::past(name, direction, decls, &work.face.progress(), exit));
         work.face.calm();
         let page = self.keep_page(&work.face, work.graph.decls(), &work.run);
         self.close(go_on, plan, &work.face, page.as_deref());
@@ -245,7 +244,7 @@ impl Session<'_> {
     ) {
         let name = &self.castle.spec.name;
         let direction = face.progress().direction.unwrap_or(Direction::Up);
-        let this = kept::past(name, direction, decls, face.progress(), Exit::Done);
+        let this = kept::past(name, direction, decls, &face.progress(), Exit::Done);
         let history = self.runs.and_then(|runs| runs.history().ok()).unwrap_or_default();
         let expected = this.map(|this| expected(&this, &history.runs)).unwrap_or_default();
         let first = expected.runs == 0 && direction == Direction::Up;
@@ -389,8 +388,7 @@ impl Session<'_> {
         if let Some(page) = page {
             output::say(&format!("timeline: {}", page.display()));
         }
-        let Progress { direction, outcome, .. } = face.progress();
-        if (*direction, *outcome) == (Some(Direction::Up), Some(RunOutcome::Done)) {
+        if face.end() == (Some(Direction::Up), Some(RunOutcome::Done)) {
             output::say(&format!("next: {next}"));
         }
     }

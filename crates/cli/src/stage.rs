@@ -1,9 +1,12 @@
 //! The live screen of runs on a terminal: a thread of its own paints what they tell, so that nobody waits for it.
 //!
 //! ```text
-//!   the run ──events──▶ inbox ──▶ painter's thread: folds, lays out (view::screen), one write a frame ──▶ terminal
+//!   the run ──events──▶ fold ────▶ painter's thread: lays out (view::screen), one write a frame ──▶ terminal
+//!             └─news──▶ inbox ──▶
 //!   output::say ─text─▶
 //! ```
+//!
+//! An event is folded once, by whoever tells it; the thread reads the fold when a frame is due. So a run without frames costs nothing but that fold.
 //!
 //! What is said while the screen is up scrolls above it, and stands on the terminal when the screen has gone. The thread asks the run's clock for the time, and never moves
 //! it: a rehearsal's trace is the same with and without a screen. A terminal that has gone is let go.
@@ -14,8 +17,9 @@ use std::time::Duration;
 
 use castle_model::{Event, StepDecl};
 use castle_view::history::Expected;
+use castle_view::plain::{self, News};
 use castle_view::screen::{Scene, Turn, lines};
-use castle_view::{Progress, Style, plain};
+use castle_view::{Progress, Signs, Style};
 use castle_wire::Clock;
 use tokio::runtime::Handle;
 
@@ -38,10 +42,25 @@ const BETWEEN: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(250);
 const TICK_REHEARSED: Duration = Duration::from_millis(100);
 
-/// What a screen shows, besides what it will hear.
+/// A fold of events that whoever hears them and the painter's thread share.
+#[derive(Clone)]
+pub(crate) struct Fold(Arc<Mutex<Progress>>);
+
+impl Fold {
+    pub(crate) fn new(progress: Progress) -> Self {
+        Self(Arc::new(Mutex::new(progress)))
+    }
+
+    /// The fold as it is now; nobody else has it meanwhile.
+    pub(crate) fn held(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a screen shows.
 pub(crate) struct Show {
-    /// What was heard before.
-    pub(crate) progress: Progress,
+    /// What was heard, and will be.
+    pub(crate) fold: Fold,
     /// The steps, as in a plan.
     pub(crate) decls: Vec<StepDecl>,
     pub(crate) expected: Expected,
@@ -54,6 +73,7 @@ pub(crate) struct Show {
 /// A screen that is up; it goes when it is dropped, and leaves the terminal as it was.
 pub(crate) struct Stage {
     inbox: Arc<Inbox>,
+    signs: Signs,
 }
 
 /// What the painter's thread does next.
@@ -73,6 +93,8 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct State {
     items: Vec<Item>,
+    /// Whether the fold has changed since the last frame.
+    stirred: bool,
     phase: Phase,
     /// Whether the terminal was given back, for as long as it is not the screen's.
     away: bool,
@@ -81,7 +103,7 @@ struct State {
 }
 
 enum Item {
-    Event(Box<Event>),
+    News(News),
     Text(String),
 }
 
@@ -100,19 +122,22 @@ impl Stage {
         terminal::mind_panics();
         let inbox = Arc::new(Inbox::default());
         // It goes with the job, also if nobody takes that up any more.
-        let (over, runtime) = (Over(inbox.clone()), Handle::current());
+        let (over, runtime, signs) = (Over(inbox.clone()), Handle::current(), show.style.signs);
         paint(Box::new(move || {
             let _time = runtime.enter();
             let painter = Painter::new(show.style);
             Loop { show, painter, terminal: Terminal::default() }.run(&over.0);
         }))?;
         output::stage(Some(inbox.clone()));
-        Some(Self { inbox })
+        Some(Self { inbox, signs })
     }
 
-    /// Shows one event.
-    pub(crate) fn hear(&self, event: &Event) {
-        self.inbox.push(Item::Event(Box::new(event.clone())));
+    /// Shows one event, which the fold has taken in.
+    pub(crate) fn hear(&self, event: &Event, progress: &Progress) {
+        match plain::news(event, progress, self.signs) {
+            Some(news) => self.inbox.push(Item::News(news)),
+            None => self.inbox.stir(),
+        }
     }
 }
 
@@ -184,9 +209,18 @@ impl Inbox {
     fn push(&self, item: Item) {
         let mut state = self.lock();
         state.items.push(item);
-        let first = state.items.len() == 1;
+        self.wake(state);
+    }
+
+    /// Says that the fold has changed.
+    fn stir(&self) {
+        self.wake(self.lock());
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let known = std::mem::replace(&mut state.stirred, true);
         drop(state);
-        if first {
+        if !known {
             self.changed.notify_all();
         }
     }
@@ -208,9 +242,10 @@ impl Inbox {
 
     /// What is new, after at most this time.
     fn take(&self, tick: Duration) -> (Vec<Item>, Phase) {
-        let nothing = |state: &mut State| state.items.is_empty() && state.phase == Phase::Showing;
+        let nothing = |state: &mut State| !state.stirred && state.phase == Phase::Showing;
         let waited = self.changed.wait_timeout_while(self.lock(), tick, nothing);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.stirred = false;
         (std::mem::take(&mut state.items), state.phase)
     }
 
@@ -233,7 +268,7 @@ struct Loop {
 
 impl Loop {
     fn run(mut self, inbox: &Inbox) {
-        let rehearsed = self.show.progress.rehearsal;
+        let rehearsed = self.show.fold.held().rehearsal;
         let tick = if rehearsed { TICK_REHEARSED } else { TICK };
         inbox.rest(FIRST);
         loop {
@@ -268,16 +303,13 @@ impl Loop {
     fn hear(&mut self, item: Item) {
         match item {
             Item::Text(text) => self.painter.hear(&text),
-            Item::Event(event) => {
-                self.show.progress.apply(&event);
-                let news = plain::news(&event, &self.show.progress, self.show.style.signs);
-                self.painter.hear_news(news);
-            }
+            Item::News(news) => self.painter.hear_news(news),
         }
     }
 
     fn picture(&self, style: Style, height: usize) -> Vec<String> {
-        let Show { progress, decls, expected, turn, clock, .. } = &self.show;
+        let Show { fold, decls, expected, turn, clock, .. } = &self.show;
+        let progress = &*fold.held();
         // A clock that went back shows no run that has not begun.
         let now = clock.as_ref().map_or(progress.now, |clock| clock.now());
         let scene = Scene { progress, decls, expected, turn: turn.as_ref(), now };

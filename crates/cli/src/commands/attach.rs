@@ -192,10 +192,10 @@ impl Watch<'_> {
             shown.face.calm();
         }
         let Some(shown) = &self.shown else { return };
-        let progress = shown.face.progress();
-        let way = progress.direction.unwrap_or(Direction::Up);
+        let (direction, outcome) = shown.face.end();
+        let way = direction.unwrap_or(Direction::Up);
         let decls = self.ordered();
-        if progress.outcome.is_some() {
+        if outcome.is_some() {
             shown.face.close(&decls, &[format!("{} {}", self.castle.command, word(way))]);
         }
         if shown.reader.skipped() > 0 {

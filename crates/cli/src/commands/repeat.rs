@@ -128,7 +128,7 @@ async fn raise(spec: &Spec, seed: u64, shown: Option<Shown<'_>>) -> Result<Raise
     face.calm();
     face.close(&graph.decls().iter().collect::<Vec<_>>(), &["castle up".to_owned()]);
     let exit = exit_of(report.outcome, false);
-    let past = kept::past(&spec.name, Direction::Up, graph.decls(), face.progress(), exit);
+    let past = kept::past(&spec.name, Direction::Up, graph.decls(), &face.progress(), exit);
     Ok(Raised { trace: face.trace(&requests), report, past })
 }
 

@@ -53,9 +53,9 @@ impl Painter {
         self.said.extend(lines.map(|line| Said::Line(line.to_owned())));
     }
 
-    /// Takes in what is told of an event, if anything is.
-    pub(super) fn hear_news(&mut self, news: Option<News>) {
-        self.said.extend(news.map(Said::News));
+    /// Takes in what is told of an event.
+    pub(super) fn hear_news(&mut self, news: News) {
+        self.said.push(Said::News(news));
     }
 
     /// How many lines a picture may have on a screen of this size: what was said last stays in sight.

@@ -166,8 +166,7 @@ fn news_hang_below_their_own_beginning_at_every_width() {
         kind: EventKind::Notice { step: Some(step), text },
     };
     let news = plain::news(&event, &Progress::new(&decls), Signs::Unicode);
-    assert!(news.is_some());
-    screen.painter.hear_news(news);
+    screen.painter.hear_news(news.unwrap());
     screen.show(&[], &["1 of 4"]);
     insta::assert_snapshot!(screen.grid.all(), @"
     [ 0:00] platform/vm  i the same name is taken by a guest of
