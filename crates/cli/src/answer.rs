@@ -7,6 +7,7 @@ use castle_model::event::SCHEMA;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::address;
 use crate::exit::Problem;
 
 /// One answer as a line. `v` and `answer` come first; an object that has a version keeps it.
@@ -14,10 +15,11 @@ pub(crate) fn line(kind: &str, value: &impl Serialize) -> String {
     let mut answer = Map::new();
     answer.insert("v".to_owned(), SCHEMA.into());
     answer.insert("answer".to_owned(), kind.into());
-    match serde_json::to_value(value) {
-        Ok(Value::Object(keys)) => answer.extend(keys),
-        Ok(other) => drop(answer.insert("value".to_owned(), other)),
-        Err(_) => {}
+    let mut value = serde_json::to_value(value).unwrap_or_else(|_| json!({}));
+    address::value(&mut value);
+    match value {
+        Value::Object(keys) => answer.extend(keys),
+        other => drop(answer.insert("value".to_owned(), other)),
     }
     Value::Object(answer).to_string()
 }

@@ -9,7 +9,6 @@ use castle_rehearsal::trouble::Trouble;
 use crate::castle::{Castle, Place};
 use crate::faults;
 use crate::rehearsal::{SEED, rehearse, runtime};
-use crate::session::word;
 use crate::state;
 
 /// The rules whose change of the rehearsal's world lasts, without their times, and how each is mended.
@@ -54,7 +53,7 @@ impl Broken {
     /// What to do next after a run that is not finished, as its last words say it too.
     pub(crate) fn go_on(&self, castle: &Castle, direction: Direction) -> Vec<String> {
         let mut commands = self.mends(castle);
-        commands.push(format!("{} {}", castle.command, word(direction)));
+        commands.push(state::goes_on(castle, direction));
         commands
     }
 }

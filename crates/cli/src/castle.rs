@@ -10,6 +10,7 @@ use castle_model::shell::{with_environment, word};
 use castle_model::{LayerName, Spec, StepDecl};
 use castle_wire::World;
 
+use crate::address;
 use crate::args::Everywhere;
 use crate::commands::serve::sheet;
 use crate::exit::{Exit, Problem};
@@ -87,6 +88,7 @@ impl Castle {
         if let Some(state) = &everywhere.state {
             write!(command, " --state {}", word(state.display())).ok();
         }
+        address::lead_to(&command);
         let state_given = given.is_some();
         let folder = match which {
             Which::Own(path) => path.parent().unwrap_or(&settings.directory).to_owned(),

@@ -15,6 +15,7 @@ use castle_model::{Audit, Event, EventKind, Failure, Plan, RunId, Secret, StepId
 use castle_platforms::handed::KEPT;
 use castle_wire::World;
 
+use crate::address;
 use crate::answer;
 use crate::castle::{self, Castle};
 use crate::exit::{Exit, Problem};
@@ -72,9 +73,9 @@ impl Clearing<'_> {
         journals: &mut Journals,
         stop: &Stop,
     ) -> Result<Exit, Problem> {
-        let Session { castle, world, runs, settings, json, .. } = self.session;
+        let Session { castle, clock, runs, settings, json, .. } = self.session;
         let kept = runs.and_then(|runs| runs.list().ok()).unwrap_or_default();
-        let run = next_run(journals.records(), kept.last(), world.clock.now());
+        let run = next_run(journals.records(), kept.last(), clock.now());
         let mut face = Face::new(*json, settings, graph.decls());
         let start = Start {
             run: run.clone(),
@@ -85,14 +86,14 @@ impl Clearing<'_> {
         };
         let all = castle::declare(&castle.spec);
         let cut = runs.and_then(|runs| killed(runs, journals.records(), &all));
-        journals.start_run(world.clock.now(), start).map_err(|e| state_problem(&e))?;
+        journals.start_run(clock.now(), start).map_err(|e| state_problem(&e))?;
         self.session.remember(cut);
         self.session.make_room(journals);
         face.keep(*runs, &run);
         let mut told = self.begin(plan, &run, &mut face);
         self.session.go_live(plan, graph.decls(), journals, &mut face);
         let found = outputs.clone();
-        let clock = world.clock.clone();
+        let steady = clock.clone();
         let hearing = &mut face;
         let runner = Runner {
             graph,
@@ -100,7 +101,7 @@ impl Clearing<'_> {
             journals: &mut *journals,
             outputs,
             deadlines: &castle.spec.deadlines,
-            now: Arc::new(move || clock.now()),
+            now: Arc::new(move || steady.now()),
             told,
             face: &mut |event: &Event| {
                 self.session.tell_struck(hearing, &mut told, &event.run);
@@ -124,7 +125,7 @@ impl Clearing<'_> {
         for (step, what) in &left {
             told += 1;
             let kind = EventKind::Leftover { step: step.clone(), what: what.clone() };
-            let (v, at, run) = (SCHEMA, world.clock.now(), run.clone());
+            let (v, at, run) = (SCHEMA, clock.now(), run.clone());
             face.hear(&Event { v, seq: told, at, run, kind });
         }
         let exit = exit_of(report.outcome, !left.is_empty());
@@ -147,7 +148,7 @@ impl Clearing<'_> {
         };
         let planned = EventKind::Planned { plan: plan.hash.clone(), counts: plan.counts() };
         for (seq, kind) in [(1, started), (2, planned)] {
-            let (v, at, run) = (SCHEMA, self.session.world.clock.now(), run.clone());
+            let (v, at, run) = (SCHEMA, self.session.now(), run.clone());
             face.hear(&Event { v, seq, at, run, kind });
         }
         2
@@ -216,7 +217,9 @@ pub(crate) fn show(found: &Audit, json: bool, settings: &Settings) {
     output::page(&if json {
         answer::line("audit", found)
     } else {
-        castle_view::audit::text(found, style(settings, Stream::Data))
+        let mut found = found.clone();
+        address::audit(&mut found);
+        castle_view::audit::text(&found, style(settings, Stream::Data))
     });
 }
 

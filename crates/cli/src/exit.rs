@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use castle_model::Failure;
 
+use crate::address;
+
 /// How castle ends, as documented in `docs/reference/cli.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -132,6 +134,13 @@ impl Problem {
     /// Adds what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// With castle's own commands as they lead back to the castle that it is about.
+    pub(crate) fn addressed(mut self) -> Self {
+        let texts = self.causes.iter_mut().chain(self.seen.iter_mut().map(|(_, text)| text));
+        texts.chain(&mut self.hint).for_each(address::change);
         self
     }
 

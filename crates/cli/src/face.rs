@@ -11,6 +11,7 @@ use castle_view::screen::Turn;
 use castle_view::{Palette, Progress, Style, plain, report};
 use castle_wire::Clock;
 
+use crate::address;
 use crate::kept::Keep;
 use crate::output;
 use crate::settings::{Settings, Stream};
@@ -84,6 +85,7 @@ impl Face {
 
     /// Shows one event.
     pub(crate) fn hear(&mut self, event: &Event) {
+        let event = &*address::event(event);
         self.trace.hear(event);
         self.keep.hear(event);
         let mut progress = self.fold.held();
@@ -105,6 +107,7 @@ impl Face {
 
     /// Takes in what struck in the rehearsal. People were told at once; it is no part of the trace, which tells what castle did.
     pub(crate) fn hear_struck(&mut self, event: &Event) {
+        let event = &*address::event(event);
         self.fold.held().apply(event);
         self.keep.hear(event);
         if self.json && !self.hushed {

@@ -1,5 +1,6 @@
 //! The program `castle`: arguments and settings in, one command, an exit code out.
 
+mod address;
 mod age;
 mod answer;
 mod args;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         }
         Ok(exit) => exit.into(),
         Err(problem) => {
+            let problem = problem.addressed();
             if cli.everywhere.json {
                 output::data(&answer::error(&problem));
             }

@@ -1,5 +1,6 @@
 //! Standard output is data, standard error is talk. Neither can fail a run: a reader that has gone is let go.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::termios::tcgetwinsize;
 
+use crate::address;
 use crate::settings::Stream;
 use crate::stage::Inbox;
 
@@ -75,6 +77,8 @@ pub(crate) fn data(text: &str) {
 /// Writes what a person reads to standard output: lines that a terminal would break anywhere are broken between words. JSON,
 /// and what no terminal shows, stays as it is.
 pub(crate) fn page(text: &str) {
+    let text = if text.starts_with('{') { Cow::Borrowed(text) } else { address::text(text) };
+    let text = text.as_ref();
     match columns(Stream::Data).filter(|_| staged().is_none()) {
         Some(width) if !text.starts_with('{') => {
             let folded =

@@ -16,7 +16,7 @@ use castle_plan::{Look, Survey};
 use castle_platforms::handed::SECRETS;
 use castle_rehearsal::host::Host;
 use castle_view::history::{Expected, expected};
-use castle_wire::World;
+use castle_wire::{Clock, World};
 
 use crate::castle::{self, Castle};
 use crate::clearing;
@@ -34,8 +34,10 @@ use crate::signals::{Signals, survive_hangup};
 use crate::state::{next_run, state_problem};
 
 mod consent;
+mod steady;
 
 pub(crate) use self::consent::Consent;
+pub(crate) use self::steady::Steady;
 
 /// Everything that one run holds.
 pub(crate) struct Session<'a> {
@@ -43,6 +45,8 @@ pub(crate) struct Session<'a> {
     pub(crate) castle: &'a Castle,
     /// Everything outside: the real one, or the rehearsal's.
     pub(crate) world: World,
+    /// Tells when what happens in this process happens. The time of day may jump, this does not.
+    pub(crate) clock: Arc<dyn Clock>,
     /// How the secret sources are reached.
     pub(crate) access: Access,
     /// The rehearsal's datacenter, if it is one.
@@ -189,7 +193,7 @@ impl Session<'_> {
         work.face.keep(self.runs, &work.run);
         self.settings.begun(&work.run);
         self.go_live(plan, work.graph.decls(), work.journals, &mut work.face);
-        let clock = self.world.clock.clone();
+        let clock = self.clock.clone();
         let face = &mut work.face;
         let mut told = work.told;
         let ran = Runner {
@@ -211,7 +215,9 @@ impl Session<'_> {
         .run()
         .await;
         work.told = told;
-        let go_on = format!("{} {}", self.castle.command, word(direction));
+        let rebirth = work.journals.open_rebirth().is_some();
+        let go_on = if rebirth { REBIRTH } else { word(direction) };
+        let go_on = format!("{} {go_on}", self.castle.command);
         let report = ran.map_err(|error| {
             let (told, decls) = (work.told, work.graph.decls());
             self.broken_off(&error, &go_on, (&mut work.face, told), decls, &work.run)
@@ -251,7 +257,7 @@ impl Session<'_> {
         let expected = if first { Expected::declared(&acting(plan)) } else { expected };
         let turn = journals.open_rebirth().and_then(|rebirth| turn(rebirth, direction));
         let decls = plan.steps.iter().map(PlannedStep::in_turn).collect();
-        let clock = Some(self.world.clock.clone());
+        let clock = Some(self.clock.clone());
         face.go_live(decls, expected, Backdrop { turn, clock });
     }
 
@@ -393,9 +399,9 @@ impl Session<'_> {
         }
     }
 
-    /// The time of day, where the castle stands.
+    /// The time of what happens in this process: as it was when it began, and how long that is ago by a clock that nobody sets.
     pub(crate) fn now(&self) -> Moment {
-        self.world.clock.now()
+        self.clock.now()
     }
 }
 
@@ -405,6 +411,9 @@ fn journal_problem(error: &RunError, go_on: &str) -> Problem {
     let hint = format!("{}; then `{go_on}` goes on", state.hint());
     Problem::new(Exit::Failed, what).because(state).hint(hint)
 }
+
+/// The command that goes on with either half of a rebirth; `castle down` would give it up.
+pub(crate) const REBIRTH: &str = "rebirth";
 
 /// The word of a direction, which is the command's.
 pub(crate) fn word(direction: Direction) -> &'static str {

@@ -17,6 +17,7 @@ use crate::exit::Problem;
 use crate::output;
 use crate::patience::{Patience, until_free};
 use crate::rehearsal::rehearse;
+use crate::session::{REBIRTH, word};
 use crate::settings::Settings;
 
 /// Who holds a lock, for others to read.
@@ -79,6 +80,16 @@ fn refused(castle: &Castle, error: &StateError) -> Problem {
             ))
         }
         _ => state_problem(error),
+    }
+}
+
+/// Refuses to tell of this castle what the state of another one says, or that of another world. What can not be read at all is told by
+/// whoever reads it.
+pub(crate) fn its_own(castle: &Castle) -> Result<(), Problem> {
+    other_world(castle)?;
+    match StateRoot::peek(&castle.state) {
+        Ok(Some(peek)) => of_this_castle(castle, &peek.records),
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 
@@ -166,6 +177,13 @@ pub(crate) fn half(
     let problem = whole(castle, records, Direction::Up).err()?;
     let open = rebirth.filter(|rebirth| rebirth.ended.is_none());
     Some(open.map_or(problem, |rebirth| refuse_half_razed(castle, rebirth)))
+}
+
+/// The command that goes on with a run that is not finished: that of the rebirth which it is a half of, if there is one.
+pub(crate) fn goes_on(castle: &Castle, direction: Direction) -> String {
+    let known = StateRoot::peek(&castle.state).ok().flatten().and_then(|peek| peek.rebirth.ok());
+    let open = known.flatten().is_some_and(|rebirth| rebirth.ended.is_none());
+    format!("{} {}", castle.command, if open { REBIRTH } else { word(direction) })
 }
 
 /// Refuses the state of another world: what a rehearsal knows is not true of real machines, and the reverse.

@@ -256,6 +256,12 @@ impl Host {
         Arc::new(HostClock { time: self.shared.time, shift: self.shared.clock_shift.clone() })
     }
 
+    /// The world's own time, which no rule sets.
+    #[must_use]
+    pub fn steady_clock(&self) -> Arc<dyn Clock> {
+        Arc::new(HostClock { time: self.shared.time, shift: Arc::default() })
+    }
+
     /// Randomness from the world's seed, different in each process that opens the world.
     #[must_use]
     pub fn entropy(&self) -> Arc<dyn Entropy> {

@@ -145,9 +145,8 @@ impl Store {
         let body = to_json(datacenter, &path)?;
         let sum = snapshot_sum(self.number, &body);
         let about = About { format: FORMAT, number: self.number, sum };
-        let text = format!("{}\n{body}\n", to_json(&about, &path)?);
         let new = self.folder.join("world.json.new");
-        place::write(&new, text.as_bytes())?;
+        place::write(&new, &[&to_json(&about, &path)?, "\n", &body, "\n"])?;
         fs::rename(&new, &path).map_err(io_error("replace", &path))?;
         // Entries up to the snapshot's number are skipped on reading, so a crash before this line is harmless.
         let log = self.folder.join(LOG);

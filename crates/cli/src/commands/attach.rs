@@ -23,7 +23,7 @@ use crate::real;
 use crate::session::word;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::state::state_problem;
+use crate::state::{self, state_problem};
 
 /// How often it is looked whether there is more.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -36,6 +36,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let castle = Castle::find(which, place, everywhere, settings)?;
+    state::its_own(&castle)?;
     let decls = castle::declare(&castle.spec);
     let Some(runs) = Runs::at(&castle.state).map_err(|e| state_problem(&e))? else {
         return Ok(nothing(&castle));

@@ -16,6 +16,7 @@ use crate::project::Which;
 use crate::real;
 use crate::rehearsal::{self, Rehearsal};
 use crate::settings::Settings;
+use crate::state;
 
 /// Looks, shows, and ends with the exit code of leftovers if anything is not as it should be. Changes nothing, and needs
 /// no lock.
@@ -33,7 +34,7 @@ pub(crate) fn run(
         if !everywhere.json {
             output::say(&real::announce(&castle));
         }
-        let gone = should_be_gone(&castle, args);
+        let gone = should_be_gone(&castle, args)?;
         let look = look(&castle, (&world, &access), gone, everywhere.json, settings);
         return real::runtime()?.block_on(look);
     }
@@ -42,15 +43,19 @@ pub(crate) fn run(
         let host = rehearsal.look()?;
         host.spawn_driver();
         let access = rehearsal.access(&host);
-        let (seen, gone) = ((&host.world(), &access), should_be_gone(&rehearsal.castle, args));
+        let (seen, gone) = ((&host.world(), &access), should_be_gone(&rehearsal.castle, args)?);
         look(&rehearsal.castle, seen, gone, everywhere.json, settings).await
     })
 }
 
 /// What is told of the castle beforehand: nothing that our records say decides what is there, only what should be.
-fn should_be_gone(castle: &Castle, args: &AuditArgs) -> Option<bool> {
+fn should_be_gone(castle: &Castle, args: &AuditArgs) -> Result<Option<bool>, Problem> {
+    if args.gone {
+        return Ok(Some(true));
+    }
+    state::its_own(castle)?;
     let peek = StateRoot::peek(&castle.state).ok().flatten();
-    if args.gone { Some(true) } else { peek.and_then(|peek| is_gone(&peek.records)) }
+    Ok(peek.and_then(|peek| is_gone(&peek.records)))
 }
 
 /// Looks and shows.

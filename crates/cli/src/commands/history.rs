@@ -11,7 +11,7 @@ use crate::face::style;
 use crate::output;
 use crate::project::Which;
 use crate::settings::{Settings, Stream};
-use crate::state::state_problem;
+use crate::state::{self, state_problem};
 
 /// Prints the history of a castle.
 pub(crate) fn run(
@@ -21,6 +21,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let castle = Castle::find(which, place, everywhere, settings)?;
+    state::its_own(&castle)?;
     let runs = Runs::at(&castle.state).map_err(|e| state_problem(&e))?;
     let history = runs.map(|runs| runs.history()).transpose().map_err(|e| state_problem(&e))?;
     let history = history.unwrap_or_default();

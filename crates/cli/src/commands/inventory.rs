@@ -13,6 +13,7 @@ use crate::output;
 use crate::project::Which;
 use crate::rehearsal::{Rehearsal, runtime, unanswered};
 use crate::settings::{Settings, Stream, WIDEST};
+use crate::state;
 
 /// What stands beside each other goes no further than this, wherever it is read.
 const WIDTH: usize = 80;
@@ -27,6 +28,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let mut rehearsal = Rehearsal::find(which, everywhere, None, settings)?;
+    state::its_own(&rehearsal.castle)?;
     let told = desk::ask(&rehearsal.datacenter, &Ask::Inventory);
     let told = told.map_err(|error| unanswered(&error))?;
     let (inventory, live) = if let Some(Told::Inventory(inventory)) = told {

@@ -74,6 +74,7 @@ async fn look(
     json: bool,
     settings: &Settings,
 ) -> Result<Exit, Problem> {
+    state::its_own(castle)?;
     let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
     if let Some(peek) = &peek {
         tell_damage(castle, peek)?;

@@ -91,8 +91,13 @@ fn read(args: &Poke, rehearsal: &Rehearsal) -> Result<(Rule, Vec<Trouble>), Prob
             .hint(format!("give it to `up` with --fault; {list}")));
         }
         (Some(_), None) if args.mend => {
-            return Err(Problem::usage(format!("`{rule}` can not be undone by anybody"))
-                .hint("`up` may mend it, or begin anew with `castle rehearse reset`"));
+            return Err(Problem::usage(format!("`{rule}` can not be undone by anybody")).hint(
+                format!(
+                    "`{0} up` may mend it, or begin anew with `{1} reset`",
+                    rehearsal.castle.command,
+                    rehearse(&rehearsal.castle.command)
+                ),
+            ));
         }
         (Some(_), Some(mending)) if args.mend => mending.to_vec(),
         (Some(troubles), _) => troubles.to_vec(),

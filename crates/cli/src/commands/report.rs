@@ -13,7 +13,7 @@ use crate::output;
 use crate::page::{self, Page};
 use crate::project::Which;
 use crate::settings::Settings;
-use crate::state::state_problem;
+use crate::state::{self, state_problem};
 
 /// How many runs are named to somebody who asked for another.
 const NAMED: usize = 8;
@@ -27,6 +27,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let castle = Castle::find(which, place, everywhere, settings)?;
+    state::its_own(&castle)?;
     let runs = Runs::at(&castle.state).map_err(|e| state_problem(&e))?;
     let kept = runs.as_ref().map(Runs::list).transpose().map_err(|e| state_problem(&e))?;
     let kept = kept.unwrap_or_default();

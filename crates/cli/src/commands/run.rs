@@ -1,6 +1,7 @@
 //! `castle up`, `castle down` and `castle rebirth`: from the locks to the exit code, for real or in the rehearsal.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use castle_journal::StateRoot;
 use castle_model::StepId;
@@ -17,7 +18,7 @@ use crate::output;
 use crate::project::Which;
 use crate::real::{self, Heard};
 use crate::rehearsal::{self, Rehearsal};
-use crate::session::{Consent, Session};
+use crate::session::{Consent, Session, Steady};
 use crate::settings::Settings;
 use crate::state::{self, state_problem};
 
@@ -109,8 +110,19 @@ fn for_real(
         let (json, rehearsal, runs) = (everywhere.json, None, Some(&runs));
         let castle = &castle;
         let struck = Struck::default();
-        let session =
-            Session { settings, castle, world, access, rehearsal, json, heard, runs, struck };
+        let clock = Arc::new(Steady::from(world.clock.now()));
+        let session = Session {
+            settings,
+            castle,
+            world,
+            clock,
+            access,
+            rehearsal,
+            json,
+            heard,
+            runs,
+            struck,
+        };
         perform(act, &session, args, &mut root).await
     })?;
     Ok((went, castle.command))
@@ -147,6 +159,7 @@ fn rehearsed(
             settings,
             castle: &rehearsal.castle,
             world: host.world(),
+            clock: host.steady_clock(),
             access: rehearsal.access(&host),
             rehearsal: Some(&host),
             json,

@@ -28,6 +28,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let castle = Castle::find(which, place, everywhere, settings)?;
+    state::its_own(&castle)?;
     let peek = StateRoot::peek(&castle.state).map_err(|e| state_problem(&e))?;
     let Some(peek) = peek else {
         output::talk(&format!(

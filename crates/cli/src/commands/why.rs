@@ -20,7 +20,7 @@ use crate::output;
 use crate::project::Which;
 use crate::session::word;
 use crate::settings::{Settings, Stream};
-use crate::state::{state_problem, wall_clock};
+use crate::state::{self, state_problem, wall_clock};
 
 /// Answers for one step, or for all that are open.
 pub(crate) fn run(
@@ -31,6 +31,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Exit, Problem> {
     let castle = Castle::find(which, place, everywhere, settings)?;
+    state::its_own(&castle)?;
     let decls = castle::declare(&castle.spec);
     let step = args.step.as_deref().map(|name| find(name, &decls, &castle)).transpose()?;
     let Some((progress, broken)) = last_run(&castle, &decls)? else {

@@ -1,6 +1,6 @@
 //! The way down: by layer, with something already gone, with something that nobody may remove.
 
-use crate::context::Context;
+use crate::context::{Context, example};
 
 #[test]
 fn one_layer_goes_alone_and_comes_back() {
@@ -58,4 +58,23 @@ fn kept() -> String {
     let at = whole.find("  secrets \"infisical\" {").unwrap();
     let escrow = "  escrow {\n    after_down = \"keep\"\n  }\n";
     format!("{}{escrow}{}", &whole[..at], &whole[at..])
+}
+
+/// `castle down` alone would be the real castle's.
+#[test]
+fn advice_in_a_rehearsal_of_ones_own_castle_leads_back_to_it() {
+    let castle = Context::new();
+    castle.write("castle.hcl", &example("one-and-one"));
+    castle.run(&["rehearse", "up"]).ends(0);
+    let told = castle.run(&["rehearse", "audit", "--gone"]).ends(4).out;
+    assert!(told.contains("hint: `castle rehearse -f castle.hcl down` removes it"), "{told}");
+    assert!(!told.contains("`castle down`"), "{told}");
+    let told = castle.run(&["rehearse", "audit", "--gone", "--json"]).ends(4).out;
+    assert!(!told.contains("`castle down`") && told.contains("castle.hcl down`"), "{told}");
+    castle.run(&["rehearse", "poke", "proxmox cp-01: edited protection 1"]).ends(0);
+    let down = castle.run(&["rehearse", "down", "--yes"]).ends(4);
+    let told = format!("{}{}", down.out, down.err);
+    assert!(!told.contains("`castle down`"), "{told}");
+    let status = castle.run(&["rehearse", "status"]).ends(0).out;
+    assert!(!status.contains("`castle down`"), "{status}");
 }

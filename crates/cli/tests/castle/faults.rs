@@ -396,3 +396,24 @@ fn a_castle_whose_state_was_taken_away_acts_no_more_and_the_next_one_adopts() {
     assert_eq!(castle.guests(), [421, 422, 423, 431, 432]);
     assert_eq!(castle.run(&["up"]).ends(0).changes(), 0);
 }
+
+#[test]
+fn lengths_are_told_by_a_clock_that_nobody_sets() {
+    for jump in ["ahead 1:00:00 from 0:30", "behind 1:00:00 from 0:30 for 1:00"] {
+        let castle = Context::new();
+        let rule = format!("castle: clock {jump}");
+        let said = castle.run(&["up", "--speed", "max", "--fault", &rule]).ends(0);
+        let clock = |line: &str| {
+            let (minutes, seconds) = line.strip_prefix('[')?.split_once(']')?.0.split_once(':')?;
+            Some(minutes.trim().parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?)
+        };
+        // The fault's own line counts from the first look, four seconds before the first step.
+        let lines = said.err.lines().filter(|line| !line.contains("fault: "));
+        let times: Vec<u32> = lines.filter_map(clock).collect();
+        assert!(times.len() > 40 && times.is_sorted(), "{jump}: {}", said.err);
+        assert!((100..300).contains(times.last().unwrap()), "{jump}: {times:?}");
+        let page = castle.run(&["report", "--out", "-"]).ends(0).out;
+        let page = page.replace("1:00:00", "what the rule says");
+        assert!(!page.contains("1:00:"), "{jump}: nothing on the page took an hour");
+    }
+}

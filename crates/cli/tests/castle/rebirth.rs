@@ -194,3 +194,21 @@ fn one_that_stumbles_is_not_certified_and_can_be_finished() {
     assert!(on.out.contains("not certified: cycle 1"), "{}", on.out);
     assert_eq!(castle.guests().len(), 5, "it stands all the same");
 }
+
+#[test]
+fn what_goes_on_with_a_half_that_failed_is_the_rebirth() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["rehearse", "poke", "proxmox cp-02: edited protection 1"]).ends(0);
+    let failed = castle.run(&["rebirth", "--yes"]);
+    assert!(failed.code != 0 && failed.out.contains("castle rebirth"), "{}", failed.out);
+    assert!(
+        !failed.out.contains("next: `castle down`"),
+        "it would give the rebirth up: {}",
+        failed.out
+    );
+    let why = castle.run(&["why"]).out;
+    assert!(why.contains("castle rebirth"), "{why}");
+    let page = castle.run(&["report", "--out", "-"]).ends(0).out;
+    assert!(page.contains("castle rebirth") && !page.contains("castle down<"), "{page}");
+}

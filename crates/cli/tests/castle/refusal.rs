@@ -178,3 +178,25 @@ fn modes_are_private_whatever_the_umask() {
         }
     }
 }
+
+/// Another castle's state, and that of a rehearsal: nothing of either is told as if it were this castle's.
+#[test]
+fn whoever_looks_is_told_nothing_of_another_castle() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.write("small.hcl", &example("one-and-one"));
+    let state = castle.state().display().to_string();
+    let (rehearsal, blue) = ("is that of a rehearsal", "belongs to the castle `blue`");
+    for look in ["status", "why", "history", "report", "attach", "plan"] {
+        // A real plan asks for credentials first.
+        if look != "plan" {
+            let real = castle.run(&["-f", "small.hcl", "--state", &state, look]).ends(3);
+            assert!(real.err.contains(rehearsal), "{look}: {}", real.err);
+        }
+        let rehearsed = ["rehearse", "-f", "small.hcl", "--state", &state, look];
+        let rehearsed = castle.run(&rehearsed).ends(3);
+        assert!(rehearsed.err.contains(blue), "{look}: {}", rehearsed.err);
+    }
+    let inventory = ["rehearse", "-f", "small.hcl", "--state", &state, "inventory"];
+    assert!(castle.run(&inventory).ends(3).err.contains(blue));
+}

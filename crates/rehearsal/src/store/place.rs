@@ -48,10 +48,13 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, StoreError> {
     open_with(path, OFlags::RDONLY)
 }
 
-/// Writes a whole file.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+/// Writes a whole file, piece by piece: a copy of a world to put a line before it is as large as the world.
+pub(super) fn write(path: &Path, pieces: &[&str]) -> Result<(), StoreError> {
     let mut file = open(path)?;
-    file.set_len(0).and_then(|()| file.write_all(bytes)).map_err(io_error("write", path))
+    let written = file.set_len(0);
+    let written =
+        written.and_then(|()| pieces.iter().try_for_each(|piece| file.write_all(piece.as_bytes())));
+    written.map_err(io_error("write", path))
 }
 
 /// Who wrote his number into a lock, and when.

@@ -237,6 +237,7 @@ impl<'a> Stage<'a> {
             settings: self.settings,
             castle,
             world,
+            clock: self.host.steady_clock(),
             access: self.access(),
             rehearsal: Some(&self.host),
             json: false,
