@@ -35,6 +35,7 @@ const CONTRACT: &[(&str, &str)] = &[
     ("kinds", include_str!("../tests/real/contract/kinds.rs")),
     ("lists and watches", include_str!("../tests/real/contract/lists.rs")),
     ("what nobody would send", include_str!("../tests/real/contract/bytes.rs")),
+    ("what is hardly a request", include_str!("../tests/real/contract/heads.rs")),
     ("refusals", include_str!("../tests/real/contract/refusals.rs")),
     ("removal", include_str!("../tests/real/contract/removal.rs")),
     ("tables", include_str!("../tests/real/contract/tables.rs")),

@@ -1,11 +1,19 @@
 //! Plain requests to an API server, for what our client has no call for.
 
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
 use castle_kubernetes::KubeAccess;
 use castle_wire::tls::client_config;
-use castle_wire::{CallError, ClientIdentity, Connector, Rest, Verify, World};
-use http::Method;
+use castle_wire::{CallError, ClientIdentity, Connector, Dialer, Rest, Verify, World};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Uri};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_rustls::TlsConnector;
 
 /// What an API server answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +48,10 @@ impl Answer {
 #[derive(Clone)]
 pub struct Raw {
     rest: Rest,
+    /// Where it is, and how a connection to it is made.
+    place: (String, u16),
+    dialer: Arc<dyn Dialer>,
+    config: Arc<ClientConfig>,
 }
 
 impl Raw {
@@ -54,7 +66,48 @@ impl Raw {
         let verify = Verify::Authority(access.authority.clone());
         let config = client_config(&verify, Some(identity), world.clock.clone(), &[b"http/1.1"])
             .expect("a test's certificates can be used");
-        Self { rest: Rest::over(Connector::new(world.dialer.clone(), config), &access.server) }
+        let connector = Connector::new(world.dialer.clone(), config.clone());
+        let uri: Uri = access.server.parse().expect("an API server is at a URI");
+        let place = (uri.host().unwrap_or_default().to_owned(), uri.port_u16().unwrap_or(443));
+        let dialer = world.dialer.clone();
+        Self { rest: Rest::over(connector, &access.server), place, dialer, config }
+    }
+
+    /// Sends bytes as they are, on a connection of their own, and gives what comes until it ends, or until nothing comes for
+    /// so long; and whether it ended.
+    ///
+    /// # Errors
+    /// If there is no connection.
+    ///
+    /// # Panics
+    /// If the server's name is none.
+    pub async fn bytes(&self, bytes: &[u8], patience: Duration) -> io::Result<(Vec<u8>, bool)> {
+        let (host, port) = &self.place;
+        let name = ServerName::try_from(host.clone()).expect("a server has a name");
+        let stream = self.dialer.dial(host, *port).await?;
+        let connector = TlsConnector::from(self.config.clone());
+        let (mut hears, mut says) = tokio::io::split(connector.connect(name, stream).await?);
+        let (mut came, mut piece) = (Vec::new(), vec![0; 16 * 1024]);
+        // Whoever is cut off while speaking still hears why.
+        let say = async {
+            drop(says.write_all(bytes).await);
+            drop(says.flush().await);
+            std::future::pending::<()>().await;
+        };
+        let hear = async {
+            loop {
+                match tokio::time::timeout(patience, hears.read(&mut piece)).await {
+                    Ok(Ok(size @ 1..)) => came.extend_from_slice(&piece[..size]),
+                    Ok(_) => return true,
+                    Err(_) => return false,
+                }
+            }
+        };
+        let ended = tokio::select! {
+            ended = hear => ended,
+            () = say => false,
+        };
+        Ok((came, ended))
     }
 
     /// Asks something, and reads the whole answer.

@@ -42,14 +42,19 @@ pub fn kubernetes_kinds() -> Vec<Kind> {
     kubernetes::known_kinds()
 }
 
-/// Where servers of another make answer what is hardly a request in other words than ours: all of ours are of one library.
+/// Where what is hardly a request, or who hardly asks, is met otherwise than by the real servers; and why.
 pub const HTTP_DIFFERENCES: &[&str] = &[
-    "a line that is no request, another version of HTTP, a header that is none: every server answers `400 Bad Request` with no body; \
-     pveproxy says `400 bad request` or 506 with its own words, Go's servers 400 or 505 with a body",
-    "many or long headers: a server answers 431 to more than a hundred headers, or to longer ones; pveproxy says nothing to them, as it does here from 63 on, and Go's servers take a megabyte of them",
-    "`Accept: application/yaml` is answered in JSON; the real API server writes YAML",
-    "a connection that nobody uses ends after a minute; the real ones wait between five seconds and for ever",
-    "a key that comes twice in YAML, or in a patch other than apply, is not told apart; the real API server warns of it, or refuses it where it is to be strict",
+    "downloads and Git are answered as Go's `net/http` does it, in which the image factory is written; what stands in front of GitHub nobody publishes",
+    "Infisical's backend speaks neither TLS nor HTTP/2, so a proxy stands before a real one, and may answer for it: here Fastify on Node answers, as recorded; \
+     after a URL that can not be decoded, and an expectation that it does not know, it keeps the connection, which ends here",
+    "what is malformed within HTTP/2, its frames and fields, is answered by our library: each real server has one of its own",
+    "plain HTTP where TLS is spoken ends the connection; Go's servers say a line first, and pveproxy sends such a caller to https",
+    "a caller of Talos that offers nothing but HTTP/1.1 is refused in the handshake; the real one takes the handshake and hangs up then",
+    "of a target only 65,000 bytes are heard, of fields two thousand: our library bears no more; Go's servers take a megabyte of them",
+    "a head that trickles in has at most thirty seconds (thirty-two at an API server, sixty at Infisical), a body one minute, and an idle connection to \
+     Talos, downloads or Git one minute, however long the real one would wait: whoever is slow must not hold what others need",
+    "headers that no client relies on are left away: the date, pveproxy's `Server`, an API server's `Audit-Id`",
+    "what differs in JSON differs in YAML: columns of tables have no descriptions, one object is not given as PartialObjectMetadata, reviews have no managed fields",
 ];
 
 /// What was recorded of a real machine as it went on, and is not replayed: its moments are those of the machine that it ran

@@ -34,8 +34,9 @@ pub mod desk;
 mod dial;
 mod echo;
 pub mod front;
-mod head;
+mod gate;
 mod idle;
+mod patience;
 mod serve;
 mod shared;
 mod strike;
@@ -247,7 +248,13 @@ impl Host {
     /// Opens connections into the datacenter.
     #[must_use]
     pub fn dialer(&self) -> Arc<dyn Dialer> {
-        Arc::new(HostDialer { shared: self.shared.clone() })
+        Arc::new(HostDialer { shared: self.shared.clone(), outside: false })
+    }
+
+    /// The same for those who are met as strangers on sockets are: every byte of theirs is judged, and they are given so long.
+    #[must_use]
+    pub fn dialer_outside(&self) -> Arc<dyn Dialer> {
+        Arc::new(HostDialer { shared: self.shared.clone(), outside: true })
     }
 
     /// The datacenter's time of day.

@@ -16,7 +16,9 @@ mod discovery;
 mod events;
 mod fields;
 mod flux;
+mod forms;
 mod gojson;
+mod goyaml;
 mod hooks;
 mod kinds;
 mod life;
@@ -44,6 +46,7 @@ mod shown;
 mod store;
 mod table;
 mod trouble;
+mod twice;
 mod typed;
 mod watch;
 mod workload;
@@ -233,7 +236,7 @@ impl Kubernetes {
     /// Answers a call to the API server.
     pub fn call(&mut self, turn: &mut Turn<'_>, call: &HttpCall, _: &dyn Neighbours) -> HttpReply {
         let before = std::mem::replace(&mut self.now, turn.now);
-        let reply = self.answer(turn, call);
+        let reply = forms::of(call, self.answer(turn, call));
         if !reply.mutated {
             // A read is not logged, so it may leave no mark, not even its time.
             self.now = before;

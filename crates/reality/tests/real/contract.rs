@@ -17,6 +17,7 @@ use castle_rehearsal::Host;
 use castle_rehearsal::host::runtime;
 use castle_talos::access::KubeAccess as Issued;
 use castle_talos::{Bundle, Talos, TalosAccess, machine_config, without_secrets};
+use castle_wire::World;
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -31,6 +32,8 @@ mod api;
 mod apply;
 #[path = "contract/bytes.rs"]
 mod bytes;
+#[path = "contract/heads.rs"]
+mod heads;
 #[path = "contract/kinds.rs"]
 mod kinds;
 #[path = "contract/known.rs"]
@@ -57,6 +60,7 @@ fn cases() -> Vec<Case> {
         access::CASES,
         apply::CASES,
         bytes::CASES,
+        heads::CASES,
         lists::CASES,
         kinds::CASES,
         refusals::CASES,
@@ -79,7 +83,8 @@ fn the_emulated_api_server_says_what_the_real_one_says() {
         let access =
             KubeAccess { certificate: issued.certificate, key, ..cluster.access().clone() };
         let somebody = Raw::new(&outside(), &access);
-        let real = all(&client, &(cluster.raw(), somebody), Side::Real).await;
+        let callers = (cluster.raw(), somebody, cluster.raw());
+        let real = all(&client, &callers, Side::Real).await;
         compare(&emulated.join().unwrap(), &real);
     });
 }
@@ -87,7 +92,7 @@ fn the_emulated_api_server_says_what_the_real_one_says() {
 /// Asks every case, each in a namespace of its own.
 async fn all(
     client: &Kubernetes,
-    callers: &(Raw, Raw),
+    callers: &(Raw, Raw, Raw),
     side: Side,
 ) -> BTreeMap<&'static str, Notes> {
     let mut told = BTreeMap::new();
@@ -137,10 +142,11 @@ async fn emulated() -> BTreeMap<&'static str, Notes> {
     let client = Kubernetes::new(&world, &access).unwrap();
     api::patiently(async || client.version().await.ok()).await;
     let raw = Raw::new(&world, &access);
+    let stranger = Raw::new(&World { dialer: host.dialer_outside(), ..host.world() }, &access);
     let known = named(&bundle, "somebody", Some("readers"));
     let somebody = KubeAccess { certificate: known.certificate, key: known.key, ..access };
     let somebody = Raw::new(&world, &somebody);
-    all(&client, &(raw, somebody), Side::Emulated).await
+    all(&client, &(raw, somebody, stranger), Side::Emulated).await
 }
 
 /// Compares what both sides told, case by case and answer by answer.

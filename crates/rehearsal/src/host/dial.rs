@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use castle_wire::{BoxedStream, DialFuture, Dialer};
 
+use super::patience::Patience;
 use super::serve::{self, Target};
 use super::shared::Shared;
 use super::strike;
@@ -22,6 +23,8 @@ const PIPE: usize = 64 * 1024;
 
 pub(super) struct HostDialer {
     pub(super) shared: Arc<Shared>,
+    /// Whether whoever dials is met as those outside are.
+    pub(super) outside: bool,
 }
 
 impl Dialer for HostDialer {
@@ -50,7 +53,8 @@ impl Dialer for HostDialer {
                 }
             };
             let (near, far) = tokio::io::duplex(PIPE);
-            self.shared.spawn(serve::connection(self.shared.clone(), target, far, None));
+            let patience = self.outside.then(|| Patience::of(&target));
+            self.shared.spawn(serve::connection(self.shared.clone(), target, far, patience));
             Ok(Box::new(near) as BoxedStream)
         })
     }

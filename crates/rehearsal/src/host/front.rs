@@ -19,7 +19,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::Host;
 use super::dial::{Found, find, pause};
-use super::serve::{self, Patience};
+use super::patience::Patience;
+use super::serve;
 use super::shared::Shared;
 use super::strike;
 
@@ -306,7 +307,8 @@ impl Open {
         // Small frames go back and forth; waiting for more of them only costs time.
         drop(stream.set_nodelay(true));
         let closing = self.closing.clone().notified_owned();
-        let connection = serve::connection(shared.clone(), target, stream, Some(Patience::OUTSIDE));
+        let patience = Some(Patience::of(&target));
+        let connection = serve::connection(shared.clone(), target, stream, patience);
         let counted = [Counted::new(self.connections.clone()), Counted::new(here.clone())];
         shared.spawn(async move {
             let _counted = counted;

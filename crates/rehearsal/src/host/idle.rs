@@ -10,30 +10,79 @@ use bytes::Bytes;
 use http::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use super::serve::Patience;
+use super::gate::Held;
+use super::patience::Patience;
 
-/// How many calls of one connection wait for the server.
+/// What a connection over HTTP/1 waits for, while no call on it waits for the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The first byte.
+    First,
+    /// The next request.
+    Next,
+    /// The rest of a head.
+    Head,
+    /// Nothing: nobody listens any more.
+    Deaf,
+    /// That the client takes its answer.
+    Taken,
+    /// What was refused ends the connection.
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// How many calls wait for the server.
+    waiting: usize,
+    stage: Stage,
+    /// Since when it is so, and when the client was heard last.
+    since: Instant,
+    heard: Instant,
+}
+
+/// How many calls of one connection wait for the server, and what it waits for else.
 #[derive(Debug, Clone)]
-pub(super) struct Calls(Arc<watch::Sender<usize>>);
+pub(super) struct Calls(Arc<watch::Sender<State>>);
 
 impl Calls {
     pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        let now = Instant::now();
+        let state = State { waiting: 0, stage: Stage::Taken, since: now, heard: now };
+        Self(Arc::new(watch::Sender::new(state)))
     }
 
-    /// A call has come, and the server is to answer it.
-    pub(super) fn begin(&self) -> Turn {
-        let mut turn = Turn { calls: self.clone(), ours: false };
+    /// A call has come, and the server is to answer it. Something is held until the answer is over.
+    pub(super) fn begin(&self, held: Option<Held>) -> Turn {
+        let mut turn = Turn { calls: self.clone(), ours: false, _held: held };
         turn.take();
         turn
+    }
+
+    /// What the connection waits for changes.
+    pub(super) fn turn_to(&self, stage: Stage) {
+        let now = Instant::now();
+        self.0.send_modify(|state| (state.stage, state.since, state.heard) = (stage, now, now));
+    }
+
+    /// The client said something.
+    pub(super) fn hear(&self) {
+        self.0.send_modify(|state| state.heard = Instant::now());
+    }
+
+    fn count(&self, by: isize) {
+        self.0.send_modify(|state| {
+            state.waiting = state.waiting.saturating_add_signed(by);
+            state.since = Instant::now();
+        });
     }
 
     /// Ends when no call has waited for the server for so long.
     async fn idle(&self, limit: Duration) {
         let mut waiting = self.0.subscribe();
         loop {
-            let nobody = *waiting.borrow_and_update() == 0;
+            let nobody = waiting.borrow_and_update().waiting == 0;
             let changed = waiting.changed();
             if !nobody {
                 // It can not end: we hold the other side.
@@ -43,27 +92,52 @@ impl Calls {
             }
         }
     }
+
+    /// Ends when a connection over HTTP/1 has to.
+    async fn over(&self, patience: Patience) {
+        let mut states = self.0.subscribe();
+        loop {
+            let state = *states.borrow_and_update();
+            if state.stage == Stage::Refused {
+                return;
+            }
+            let changed = states.changed();
+            if state.waiting > 0 {
+                drop(changed.await);
+                continue;
+            }
+            let end = match state.stage {
+                Stage::First => state.since + patience.first,
+                Stage::Head => (state.since + patience.head).min(state.heard + patience.silence),
+                Stage::Deaf => state.heard + patience.silence,
+                Stage::Next | Stage::Taken | Stage::Refused => state.since + patience.idle,
+            };
+            if tokio::time::timeout_at(end, changed).await.is_err() {
+                return;
+            }
+        }
+    }
 }
 
 /// Whose turn it is in one call: the server's until it has said something, the client's until that is taken.
-#[derive(Debug)]
 pub(super) struct Turn {
     calls: Calls,
     ours: bool,
+    _held: Option<Held>,
 }
 
 impl Turn {
     fn take(&mut self) {
         if !self.ours {
             self.ours = true;
-            self.calls.0.send_modify(|waiting| *waiting += 1);
+            self.calls.count(1);
         }
     }
 
     fn pass(&mut self) {
         if self.ours {
             self.ours = false;
-            self.calls.0.send_modify(|waiting| *waiting -= 1);
+            self.calls.count(-1);
         }
     }
 
@@ -110,8 +184,8 @@ impl HttpBody for Taken {
     }
 }
 
-/// Serves a connection until it ends, or until nothing waited for the server for too long: then the client is told to go,
-/// and has as long as a handshake may take.
+/// Serves a connection over HTTP/2 until it ends, or until nothing waited for the server for too long: then the client is told
+/// to go, and has a while for it.
 pub(super) async fn served<C: Future>(
     mut connection: Pin<&mut C>,
     calls: &Calls,
@@ -127,7 +201,21 @@ pub(super) async fn served<C: Future>(
     tokio::select! {
         biased;
         _ = connection => {}
-        () = calls.idle(patience.handshake) => {}
+        () = calls.idle(patience.parting) => {}
+    }
+}
+
+/// Serves a connection over HTTP/1 until it ends, until a request on it is refused, or until the client took too long; gives
+/// what it ended with, if it ended by itself.
+pub(super) async fn judged<T>(
+    connection: impl Future<Output = T>,
+    calls: &Calls,
+    patience: Patience,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        ended = connection => Some(ended),
+        () = calls.over(patience) => None,
     }
 }
 
@@ -145,7 +233,7 @@ mod tests {
     async fn a_watch_that_waits_for_the_server_is_never_idle() {
         let calls = Calls::new();
         let body = Body::from_stream(stream::pending::<io::Result<Bytes>>());
-        let mut watch = calls.begin().over(Response::new(body)).into_body();
+        let mut watch = calls.begin(None).over(Response::new(body)).into_body();
         let read = async { drop(watch.frame().await) };
         let hour =
             tokio::time::timeout(Duration::from_hours(1), calls.idle(Duration::from_mins(1)));

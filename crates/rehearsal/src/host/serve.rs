@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::stream;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version};
+use futures::{future, stream};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls_pki_types::CertificateDer;
 use serde_json::json;
@@ -23,8 +23,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::dial::pause;
 use super::echo::{Echo, Echoed};
-use super::head;
+use super::gate::head::{FIELDS_MAX, Kind};
+use super::gate::{Asked, Gate};
 use super::idle::{self, Calls};
+use super::patience::Patience;
 use super::shared::{CallDoor, Shared, Stage, WatchMark};
 use super::strike::{self, Cut};
 use super::tls::Certificates;
@@ -47,29 +49,8 @@ const STREAMS_MAX: u32 = 250;
 /// The largest request that a machine takes.
 const MACHINE_BODY_MAX: usize = 32 * 1024 * 1024;
 
-/// How long those outside may take, in real time: for a handshake, for the head of a request, for its body, for a ping,
-/// and for nothing at all. Inside, time is virtual and every client is ours.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    pub(super) handshake: Duration,
-    pub(super) head: Duration,
-    pub(super) body: Duration,
-    /// How long an HTTP/2 client is not heard of before it is asked whether it lives; it answers within the handshake's time.
-    pub(super) ping: Duration,
-    /// How long a connection may be held while nothing on it waits for the server.
-    pub(super) idle: Duration,
-}
-
-impl Patience {
-    /// That of every server on sockets.
-    pub(super) const OUTSIDE: Self = Self {
-        handshake: Duration::from_secs(10),
-        head: Duration::from_secs(30),
-        body: Duration::from_mins(1),
-        ping: Duration::from_secs(30),
-        idle: Duration::from_mins(1),
-    };
-}
+/// The largest head that goes on to our library; what is larger was refused before.
+const HEAD_MAX: usize = 2 * 1024 * 1024;
 
 /// How long a connection that breaks off lives on after its last bytes.
 const BREAK: Duration = Duration::from_millis(5);
@@ -173,46 +154,92 @@ async fn serve(
     let shown = session.peer_certificates().filter(|chain| known(chain));
     let peer = shown.and_then(|chain| peer(chain.first()?));
     let h2 = session.alpn_protocol() == Some(b"h2");
+    if !h2 && target.protocols() == [b"h2"] {
+        // gRPC's server hangs up on whoever has not agreed to it.
+        return;
+    }
+    let (kind, time, echo) = (target.kind(), shared.time, Echo::default());
     let tasks = Tasks(shared.clone());
+    let whom = Whom { target, peer, cut, echo: echo.clone(), patience, asked: None };
+    let service = |counted| service(shared, whom, counted);
+    // How a connection ends is the client's to tell.
+    if h2 {
+        over_http2(TokioIo::new(tls), tasks, patience, service).await;
+        return;
+    }
+    let stream = Echoed::new(tls, echo);
+    let mut server = http1::Builder::new();
+    server.auto_date_header(false);
+    let Some(patience) = patience else {
+        return drop(server.serve_connection(TokioIo::new(stream), service(None)).await);
+    };
     let calls = Calls::new();
-    let (counted, echo) = (calls.clone(), Echo::default());
-    let next = echo.clone();
-    let service = service_fn(move |request| {
-        let (peer, cut, echo) = (peer.clone(), cut.clone(), next.clone());
-        let whom = Whom { target: target.clone(), peer, cut, echo, patience };
-        let turn = patience.map(|_| counted.begin());
-        let answer = answer(shared.clone(), whom, request);
-        async move {
+    let gate = Gate::new(stream, kind, (time, calls.clone()));
+    let service = service(Some((calls.clone(), Some(gate.asked()))));
+    server.max_headers(FIELDS_MAX + 1).max_buf_size(HEAD_MAX);
+    let mut connection = server.serve_connection(TokioIo::new(gate), service);
+    let served = future::poll_fn(|context| connection.poll_without_shutdown(context));
+    let ended = idle::judged(served, &calls, patience).await;
+    let mut gate = connection.into_parts().io.into_inner();
+    if ended.is_none() {
+        gate.late();
+    }
+    // What breaks off in the middle says nothing more.
+    if gate.has_farewell() || !matches!(ended, Some(Err(_))) {
+        drop(tokio::time::timeout(patience.parting, gate.part()).await);
+    }
+}
+
+/// Serves a connection over HTTP/2.
+async fn over_http2<S>(
+    io: TokioIo<impl AsyncRead + AsyncWrite + Unpin + Send>,
+    tasks: Tasks,
+    patience: Option<Patience>,
+    service: impl FnOnce(Option<Counted>) -> S,
+) where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = io::Error>,
+    S::Future: Send + 'static,
+{
+    let mut server = http2::Builder::new(tasks);
+    server.max_concurrent_streams(STREAMS_MAX).auto_date_header(false);
+    let Some(patience) = patience else {
+        return drop(server.serve_connection(io, service(None)).await);
+    };
+    server.timer(TokioTimer::new()).keep_alive_interval(patience.ping);
+    server.keep_alive_timeout(patience.parting);
+    let calls = Calls::new();
+    let connection = server.serve_connection(io, service(Some((calls.clone(), None))));
+    let connection = std::pin::pin!(connection);
+    idle::served(connection, &calls, patience, http2::Connection::graceful_shutdown).await;
+}
+
+/// Where the calls of a connection are counted, and what is held while one is answered.
+type Counted = (Calls, Option<Asked>);
+
+/// What answers the requests of a connection.
+fn service(
+    shared: Arc<Shared>,
+    whom: Whom,
+    counted: Option<Counted>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<Body>,
+    Error = io::Error,
+    Future: Send + Unpin + 'static,
+> {
+    service_fn(move |request| {
+        let turn = counted.as_ref();
+        let turn = turn.map(|(calls, asked)| calls.begin(asked.as_ref().map(Asked::held)));
+        let asked = counted.as_ref().and_then(|(_, asked)| asked.clone());
+        let answer = answer(shared.clone(), Whom { asked, ..whom.clone() }, request);
+        Box::pin(async move {
             let answer = answer.await?;
-            Ok::<_, io::Error>(match turn {
+            Ok(match turn {
                 Some(turn) => turn.over(answer),
                 None => answer,
             })
-        }
-    });
-    // How a connection ends is the client's to tell.
-    if h2 {
-        let io = TokioIo::new(tls);
-        let mut server = http2::Builder::new(tasks);
-        server.max_concurrent_streams(STREAMS_MAX).auto_date_header(false);
-        let Some(patience) = patience else {
-            return drop(server.serve_connection(io, service).await);
-        };
-        server.timer(TokioTimer::new()).keep_alive_interval(patience.ping);
-        server.keep_alive_timeout(patience.handshake);
-        let connection = std::pin::pin!(server.serve_connection(io, service));
-        idle::served(connection, &calls, patience, http2::Connection::graceful_shutdown).await;
-    } else {
-        let io = TokioIo::new(Echoed::new(tls, echo));
-        let mut server = http1::Builder::new();
-        server.auto_date_header(false);
-        let Some(patience) = patience else {
-            return drop(server.serve_connection(io, service).await);
-        };
-        server.timer(TokioTimer::new()).header_read_timeout(patience.head);
-        let connection = std::pin::pin!(server.serve_connection(io, service));
-        idle::served(connection, &calls, patience, http1::Connection::graceful_shutdown).await;
-    }
+        })
+    })
 }
 
 /// Runs the streams of an HTTP/2 connection as tasks of the host.
@@ -226,12 +253,15 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
 }
 
 /// Whom a request reached, and from whom it came.
+#[derive(Clone)]
 struct Whom {
     target: Target,
     peer: Option<Peer>,
     cut: Cut,
     echo: Echo,
     patience: Option<Patience>,
+    /// Knows what is wrong with the body, where strangers are judged.
+    asked: Option<Asked>,
 }
 
 async fn answer(
@@ -239,9 +269,10 @@ async fn answer(
     whom: Whom,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, io::Error> {
-    let Whom { target, peer, cut, echo, patience } = whom;
-    if let Some(reply) = head::refused(&shared, &target, &request).await? {
-        return response(shared, reply);
+    let Whom { target, peer, cut, echo, patience, asked } = whom;
+    if request.method() == Method::OPTIONS && request.uri() == "*" && target.kind() == Kind::Go {
+        // Go's server asks nobody.
+        return response(shared, HttpReply::empty(200));
     }
     let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
     let query = request.uri().query().unwrap_or_default();
@@ -279,7 +310,15 @@ async fn answer(
     let Ok(call) = within(patience.map(|patience| patience.body), reading).await else {
         return Err(io::Error::from(io::ErrorKind::TimedOut));
     };
-    let Some(call) = call else { return response(shared, too_large(server, limit)) };
+    let call = match call {
+        Ok(call) => call,
+        Err(Unheard::TooLarge) => return response(shared, too_large(server, limit)),
+        Err(Unheard::Broken(why)) => {
+            let told = asked.and_then(|asked| asked.broken());
+            let reply = told.and_then(|told| unreadable(server, told)).ok_or(why)?;
+            return response(shared, reply);
+        }
+    };
     let bodiless = call.method == "HEAD";
     // No answer: the world has ended, and the connection with it.
     let (mut reply, delay) = strike::reply(&shared, server, call, blow.as_ref())
@@ -346,6 +385,16 @@ fn too_large(server: Server, limit: usize) -> HttpReply {
     }
 }
 
+/// What a server says to a request whose body is none, if it says anything.
+fn unreadable(server: Server, why: &str) -> Option<HttpReply> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": why, "code": 500,
+    });
+    let mut reply = HttpReply::json(500, &status);
+    reply.headers.push(("connection".to_owned(), "close".to_owned()));
+    (server == Server::Kubernetes).then_some(reply)
+}
+
 /// Waits no longer than those outside are given; for ever for those inside.
 async fn within<T>(
     limit: Option<Duration>,
@@ -362,7 +411,7 @@ async fn read(
     peer: Option<Peer>,
     request: Request<Incoming>,
     limit: usize,
-) -> Option<HttpCall> {
+) -> Result<HttpCall, Unheard> {
     let (head, body) = request.into_parts();
     let announced = head.headers.get(http::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
     let announced = announced.and_then(|length| length.parse().ok());
@@ -372,11 +421,11 @@ async fn read(
         if head.version == Version::HTTP_2 {
             forget(body).await;
         }
-        return None;
+        return Err(Unheard::TooLarge);
     }
     let body = whole(body, limit, head.version).await?;
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    Some(HttpCall {
+    Ok(HttpCall {
         method: head.method.as_str().to_owned(),
         host,
         path: head.uri.path().to_owned(),
@@ -387,20 +436,27 @@ async fn read(
     })
 }
 
+/// Why the body of a request is not there.
+enum Unheard {
+    TooLarge,
+    Broken(io::Error),
+}
+
 /// A body, if it is not too large.
-async fn whole(mut body: Incoming, limit: usize, version: Version) -> Option<Vec<u8>> {
+async fn whole(mut body: Incoming, limit: usize, version: Version) -> Result<Vec<u8>, Unheard> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.ok()?.into_data() else { continue };
+        let frame = frame.map_err(|why| Unheard::Broken(io::Error::other(why)))?;
+        let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > limit {
             if version == Version::HTTP_2 {
                 forget(body).await;
             }
-            return None;
+            return Err(Unheard::TooLarge);
         }
         bytes.extend_from_slice(&data);
     }
-    Some(bytes)
+    Ok(bytes)
 }
 
 /// Reads on, within reason, and keeps nothing.

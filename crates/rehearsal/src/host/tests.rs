@@ -17,6 +17,7 @@ mod front;
 mod keeping;
 mod life;
 mod machine;
+mod malformed;
 mod proxmox;
 mod vault;
 mod wire;

@@ -2,15 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::gojson;
+use super::gojson::{self, Twice};
 use super::kinds::Resource;
 use super::options::media;
 use super::refuse::No;
+use super::twice;
 use crate::turn::HttpCall;
 
 /// What the server would read first of any object, as its language writes it.
 const TYPED: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 const MAP: &str = "map[string]interface {}";
+
+/// The fields of an operation of a patch.
+const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 /// How much of a body that can not be read is shown.
 const SHOWN: usize = 30;
@@ -36,12 +40,12 @@ pub(super) fn object(call: &HttpCall, resource: &Resource) -> Result<Sent, No> {
     };
     let (value, twice) = if media(call) == "application/yaml" {
         let value = yaml(&call.body).map_err(&unreadable)?;
-        (value, Vec::new())
+        let twice = twice::found(&String::from_utf8_lossy(&call.body));
+        (value, twice.into_iter().collect())
     } else {
         let read = gojson::read(&call.body).map_err(|why| unreadable(untyped(&why)))?;
-        (read.value, read.twice)
+        (read.value, doubled("", &read.twice))
     };
-    let twice = twice.iter().map(|twice| format!("duplicate field {:?}", twice.path)).collect();
     let object = match value {
         Value::Object(_) => value,
         Value::Null if resource.custom => value,
@@ -55,24 +59,26 @@ pub(super) fn object(call: &HttpCall, resource: &Resource) -> Result<Sent, No> {
     Ok(Sent { object, twice })
 }
 
+/// The faults that keys which come twice are.
+fn doubled(of: &str, twice: &[Twice]) -> Vec<String> {
+    twice.iter().map(|twice| format!("{of}duplicate field {:?}", twice.path)).collect()
+}
+
 /// The configuration that is applied.
 ///
 /// # Errors
 /// Why it can not be read.
-pub(super) fn applied(call: &HttpCall, strict: bool) -> Result<Value, No> {
-    if let Ok(read) = gojson::read(&call.body)
-        && let Value::Object(_) = &read.value
-    {
-        if strict && let Some(twice) = read.twice.first() {
-            let key = twice.path.rsplit('.').next().unwrap_or_default();
-            return Err(No::bad(format!(
-                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line {}: key {key:?} already set in map",
-                twice.line
-            )));
-        }
-        return Ok(read.value);
-    }
-    let value = yaml(&call.body).map_err(|why| {
+pub(super) fn applied(call: &HttpCall) -> Result<Sent, No> {
+    let object = match gojson::read(&call.body) {
+        Ok(read) if read.value.is_object() => read.value,
+        _ => configuration(&call.body)?,
+    };
+    let twice = twice::found(&String::from_utf8_lossy(&call.body));
+    Ok(Sent { object, twice: twice.into_iter().collect() })
+}
+
+fn configuration(body: &[u8]) -> Result<Value, No> {
+    let value = yaml(body).map_err(|why| {
         No::bad(format!("error decoding YAML: error converting YAML to JSON: {why}"))
     })?;
     match value {
@@ -85,17 +91,24 @@ pub(super) fn applied(call: &HttpCall, strict: bool) -> Result<Value, No> {
     }
 }
 
-/// A patch of a media type.
+/// A patch of a media type, and which of its keys came twice or mean nothing.
 ///
 /// # Errors
 /// Why it can not be read.
-pub(super) fn patch(call: &HttpCall) -> Result<Value, No> {
+pub(super) fn patch(call: &HttpCall) -> Result<Sent, No> {
     let (media, type_of) = (media(call), "[]handlers.jsonPatchOp");
     let strategic = media == "application/strategic-merge-patch+json";
     let no =
         |why: String| No::bad(if strategic { why } else { format!("error decoding patch: {why}") });
-    let value = gojson::read(&call.body).map_err(no)?.value;
-    match (media.as_str(), &value) {
+    let gojson::Read { value, twice } = gojson::read(&call.body).map_err(no)?;
+    let operations = media == "application/json-patch+json";
+    let mut faults = doubled(if operations { "json patch " } else { "" }, &twice);
+    if operations {
+        faults.extend(unknown(&value));
+        // The server puts values where they belong as they are, and reads the object afterwards.
+        faults.extend(twice.iter().filter_map(|twice| within(&value, &twice.path)));
+    }
+    let object = match (media.as_str(), &value) {
         ("application/json-patch+json", Value::Null) => Ok(json!([])),
         ("application/json-patch+json", Value::Array(operations)) => {
             match operations.iter().find(|operation| !operation.is_object()) {
@@ -108,7 +121,29 @@ pub(super) fn patch(call: &HttpCall) -> Result<Value, No> {
         (_, Value::Null) if strategic => Ok(json!({})),
         (_, Value::Null) => Err(No::bad("Invalid JSON Patch")),
         (_, other) => Err(no(mistaken(other, MAP))),
+    }?;
+    Ok(Sent { object, twice: faults })
+}
+
+/// The fault in the object that is one in the value of an operation.
+fn within(operations: &Value, path: &str) -> Option<String> {
+    let (place, rest) = path.strip_prefix('[')?.split_once("].value.")?;
+    let to = operations[place.parse::<usize>().ok()?]["path"].as_str()?;
+    let to = to.trim_start_matches('/').replace('/', ".");
+    Some(format!("duplicate field {:?}", format!("{to}.{rest}")))
+}
+
+/// The fields of a patch's operations that no operation has.
+fn unknown(operations: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (place, operation) in operations.as_array().into_iter().flatten().enumerate() {
+        let fields = operation.as_object().into_iter().flat_map(|map| map.keys());
+        for field in fields.filter(|name| !OPERATION.contains(&name.as_str())) {
+            let path = format!("[{place}].{field}");
+            faults.push(format!("json patch unknown field {path:?}"));
+        }
     }
+    faults
 }
 
 /// The options in the body of a deletion.

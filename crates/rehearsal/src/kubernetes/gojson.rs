@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 120;
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) value: Value,
-    /// The paths of the keys that come more than once in one object, with their lines; the last one counts.
+    /// The paths of the keys that come more than once in one object, the last one counts.
     pub(super) twice: Vec<Twice>,
 }
 
@@ -17,7 +17,6 @@ pub(super) struct Read {
 #[derive(Debug, PartialEq)]
 pub(super) struct Twice {
     pub(super) path: String,
-    pub(super) line: usize,
 }
 
 /// Reads a body.
@@ -111,12 +110,11 @@ impl Scan<'_> {
             if self.peek() != Some(b'"') {
                 return Err(self.invalid("looking for beginning of object key string"));
             }
-            let line = self.bytes[..self.at].split(|byte| *byte == b'\n').count();
             let key = self.string()?;
             self.path.push(key.clone());
             if known.contains(&key) {
                 let path = self.path.concat().trim_start_matches('.').to_owned();
-                self.twice.push(Twice { path, line });
+                self.twice.push(Twice { path });
             }
             known.push(key);
             self.space();
@@ -271,8 +269,8 @@ mod tests {
     fn a_key_that_comes_twice_is_told_by_its_path() {
         let text = "{\"a\": {\"b\": 1,\n\"b\": 2}, \"l\": [{\"c\": 1, \"c\": 2}], \"a\": {}}";
         let twice = read(text.as_bytes()).unwrap().twice;
-        let told: Vec<_> = twice.iter().map(|twice| (twice.path.as_str(), twice.line)).collect();
-        assert_eq!(told, [("a.b", 2), ("l[0].c", 2), ("a", 2)]);
+        let told: Vec<_> = twice.iter().map(|twice| twice.path.as_str()).collect();
+        assert_eq!(told, ["a.b", "l[0].c", "a"]);
     }
 
     proptest::proptest! {

@@ -1,5 +1,7 @@
 //! Patches: how one object becomes another by merge patch, strategic merge patch and JSON patch.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::shape::{ListKind, Shape};
@@ -79,6 +81,25 @@ fn strategic_list(list: &mut Vec<Value>, patch: &[Value], (keys, shape): (&[&str
             (None, true) => {}
             (None, false) => list.push(entry.clone()),
         }
+    }
+}
+
+/// A patch as Go prints it.
+pub(super) fn shown(patch: &Value) -> String {
+    match patch {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => {
+            let all: Vec<String> = list.iter().map(shown).collect();
+            format!("[{}]", all.join(" "))
+        }
+        Value::Object(map) => {
+            let sorted: BTreeMap<&String, &Value> = map.iter().collect();
+            let all: Vec<String> =
+                sorted.iter().map(|(name, value)| format!("{name}:{}", shown(value))).collect();
+            format!("map[{}]", all.join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

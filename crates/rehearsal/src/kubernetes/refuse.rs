@@ -32,8 +32,10 @@ impl No {
     /// The same refusal, about an object of a kind.
     pub(super) fn about(self, resource: &Resource, name: &str) -> Self {
         let mut details = json!({"name": name, "group": resource.group, "kind": resource.plural});
-        if resource.group.is_empty() {
-            details.as_object_mut().map(|map| map.shift_remove("group"));
+        for nothing in ["group", "name"] {
+            if details[nothing] == "" {
+                details.as_object_mut().map(|map| map.shift_remove(nothing));
+            }
         }
         Self { details: Some(Box::new(details)), ..self }
     }
@@ -49,7 +51,8 @@ impl No {
     }
 
     pub(super) fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        let no = Self::new(404, "NotFound", "the server could not find the requested resource");
+        no.with(json!({}))
     }
 
     pub(super) fn exists(resource: &Resource, name: &str) -> Self {
@@ -109,6 +112,20 @@ impl No {
         ))
     }
 
+    /// A patch of what then is no object, in the eyes of who is strict.
+    pub(super) fn strict_patch(shown: &str, faults: &[String]) -> Self {
+        let why = format!("Invalid value: {shown:?}: strict decoding error: {}", faults.join(", "));
+        let cause = json!({"reason": "FieldValueInvalid", "message": why, "field": "patch"});
+        let no = Self::new(422, "Invalid", format!(" \"\" is invalid: patch: {why}"));
+        no.with(json!({"causes": [cause]}))
+    }
+
+    /// The server knows the path, and not what is asked of it.
+    pub(super) fn not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message)
+    }
+
     pub(super) fn bad(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
@@ -137,8 +154,10 @@ impl No {
         };
         let mut details = json!({"name": name, "group": resource.group, "kind": called,
             "causes": [{"reason": reason, "message": message, "field": field}]});
-        if resource.group.is_empty() {
-            details.as_object_mut().map(|map| map.shift_remove("group"));
+        for nothing in ["group", "name"] {
+            if details[nothing] == "" {
+                details.as_object_mut().map(|map| map.shift_remove(nothing));
+            }
         }
         no.details = Some(Box::new(details));
         no

@@ -53,6 +53,7 @@ impl Kubernetes {
                 options::check_accept(accept, Answers::Version)?;
                 return Ok(HttpReply::json(200, &self.version()));
             }
+            "/version" => return Err(No::not_allowed().with(json!({}))),
             _ => {}
         }
         let asked = discovery::answer(&self.store, &call.path, accept, &call.host);
@@ -124,11 +125,7 @@ impl Kubernetes {
             ("DELETE", None) if !resource.namespaced || !route.namespace.is_empty() => {
                 Write { resource, route, query, call }.delete_all(self, turn)
             }
-            _ => Err(No::new(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            )),
+            _ => Err(No::not_allowed()),
         }
     }
 

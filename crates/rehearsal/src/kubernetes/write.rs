@@ -17,7 +17,7 @@ use super::route::{Query, Route};
 use super::shown::Shown;
 use super::store::key;
 use super::typed;
-use super::{Kubernetes, body, options};
+use super::{Kubernetes, body, options, twice};
 use crate::turn::{HttpCall, HttpReply, Turn};
 
 /// The media type of server-side apply.
@@ -103,7 +103,7 @@ impl Write<'_> {
         let live =
             cluster.store.get(&place).ok_or_else(|| No::not_found(&self.resource, self.name()))?;
         let mut object = live.clone();
-        let wanted = body::patch(self.call)?;
+        let Sent { object: wanted, mut twice } = body::patch(self.call)?;
         match options::media(self.call).as_str() {
             "application/merge-patch+json" => patch::merge_patch(&mut object, &wanted),
             "application/json-patch+json" => {
@@ -122,12 +122,24 @@ impl Write<'_> {
                 self.name()
             )));
         }
-        self.store(cluster, turn, &place, (object, &[]))
+        if self.query.get("fieldValidation") == "Strict" {
+            let definition = cluster.definition(&self.resource);
+            let unknown = self.undeclared(&mut object.clone(), definition.as_deref());
+            twice.extend(unknown.iter().map(|field| format!("unknown field {field:?}")));
+            if !twice.is_empty() {
+                let media = options::media(self.call);
+                let strategic = media == "application/strategic-merge-patch+json";
+                let shown = if strategic { patch::shown(&wanted) } else { object.to_string() };
+                return Err(No::strict_patch(&shown, &twice));
+            }
+        }
+        self.store(cluster, turn, &place, (object, &twice))
     }
 
     /// Server-side apply.
     fn apply(&self, cluster: &mut Kubernetes, turn: &mut Turn<'_>) -> Result<HttpReply, No> {
-        let mut config = without_string_data(self.body()?.object);
+        let Sent { object, twice } = self.body()?;
+        let mut config = without_string_data(object);
         if !config["metadata"]["managedFields"].is_null() {
             return Err(No::bad("metadata.managedFields must be nil"));
         }
@@ -164,7 +176,13 @@ impl Write<'_> {
         let shape = kinds::shape(&self.resource, definition.as_deref());
         let by = (&self.writer(cluster.stamp()), self.query.is("force"));
         let object = Managers::read(live).apply(live, &config, by, &shape)?;
-        self.store(cluster, turn, &place, (object, &[]))
+        if self.query.get("fieldValidation") == "Strict"
+            && let Some(twice) = twice.first()
+        {
+            let why = "error strict decoding YAML: error converting YAML to JSON";
+            return Err(No::bad(format!("{why}: {twice}")));
+        }
+        self.store(cluster, turn, &place, (object, &twice))
     }
 
     /// Fills in what the server gives, asks the webhooks, and stores unless it is a dry run.
@@ -224,13 +242,18 @@ impl Write<'_> {
         let code = if before.is_none() { 201 } else { 200 };
         let warned = |mut reply: HttpReply| {
             let quiet = self.query.get("fieldValidation") == "Ignore";
-            for fault in faults.iter().filter(|_| !quiet) {
+            let warnings = faults.iter().flat_map(|fault| twice::warnings(fault));
+            for fault in warnings.filter(|_| !quiet) {
                 reply.headers.push(("warning".to_owned(), format!("299 - {fault:?}")));
             }
             reply
         };
         if self.query.dry_run() {
             cluster.counter = counter;
+            if let Some(before) = before {
+                object["metadata"]["resourceVersion"] =
+                    before["metadata"]["resourceVersion"].clone();
+            }
             return Ok(warned(HttpReply::json(code, &object)));
         }
         let same_spec =
@@ -312,8 +335,7 @@ impl Write<'_> {
     fn body(&self) -> Result<Sent, No> {
         review::check_protobuf(self.call)?;
         let Sent { mut object, twice } = if self.is_apply() {
-            let strict = self.query.get("fieldValidation") == "Strict";
-            Sent { object: body::applied(self.call, strict)?, twice: Vec::new() }
+            body::applied(self.call)?
         } else {
             body::object(self.call, &self.resource)?
         };

@@ -28,6 +28,8 @@ pub(crate) struct Api {
     pub(crate) raw: Raw,
     /// Somebody who is known, and may nothing.
     pub(crate) somebody: Raw,
+    /// Who is met as strangers are.
+    pub(crate) stranger: Raw,
     pub(crate) side: Side,
     /// The namespace of the case.
     pub(crate) space: String,
@@ -48,12 +50,12 @@ pub(crate) async fn patiently<T>(ask: impl AsyncFn() -> Option<T>) -> T {
 impl Api {
     pub(crate) fn new(
         client: Kubernetes,
-        (raw, somebody): (Raw, Raw),
+        (raw, somebody, stranger): (Raw, Raw, Raw),
         side: Side,
         case: &str,
     ) -> Self {
         let space = format!("case-{}", case.replace(' ', "-"));
-        Self { client, raw, somebody, side, space, notes: RefCell::default() }
+        Self { client, raw, somebody, stranger, side, space, notes: RefCell::default() }
     }
 
     pub(crate) fn into_notes(self) -> Notes {
