@@ -12,6 +12,7 @@ use castle_plan::{Look, Seen, Survey};
 use castle_view::plan::{answer_of_refused, text_of_refused};
 use castle_wire::World;
 
+use crate::address;
 use crate::answer;
 use crate::args::{Everywhere, Pace};
 use crate::castle::{self, Castle, Place};
@@ -156,7 +157,9 @@ pub(crate) async fn show(
     } else {
         let page = if is_refused { text_of_refused } else { castle_view::plan::text };
         let text = page(&plan, style(settings, Stream::Data));
-        text + &castle_view::plan::drift(&plan, &drift, &unseen_yet, style(settings, Stream::Data))
+        let style = style(settings, Stream::Data);
+        let text = text + &castle_view::plan::drift(&plan, &drift, &unseen_yet, style);
+        address::text(&text).into_owned()
     });
     let told = |text: &String| left.iter().any(|left| left.note == *text);
     for text in outputs.take_notices().iter().filter(|text| !told(text)) {

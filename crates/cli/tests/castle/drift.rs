@@ -172,7 +172,7 @@ fn nothing_is_destroyed_where_the_plan_shows_that_it_is_in_vain() {
 
     `up` refuses this plan: 3 steps are refused, and 25 steps stand behind them, so 2 things would be destroyed in vain; nothing is touched before that is mended
       vm/cp-01, vm/cp-02, vm/cp-03
-        hint      this cannot be changed on a machine that may hold a part of etcd: let the castle file say what is there; or `castle down`, then `castle up`
+        hint      this cannot be changed on a machine that may hold a part of etcd: let the castle file say what is there; or `castle rehearse -f castle.hcl down`, then `castle rehearse -f castle.hcl up`
 
     drift: 2 things are not as castle left them; whose, what, and what `up` does
       castle  vm/worker-01  system disk 40 → 30 GiB, and disks never shrink: destroyed and made anew, if you agree
@@ -184,7 +184,7 @@ fn nothing_is_destroyed_where_the_plan_shows_that_it_is_in_vain() {
       why: VM cp-01 (421) on pve is refused: system disk 40 -> 30 GiB, and disks never shrink
       why: VM cp-02 (422) on pve is refused: system disk 40 -> 30 GiB, and disks never shrink
       why: VM cp-03 (423) on pve is refused: system disk 40 -> 30 GiB, and disks never shrink
-      hint: this cannot be changed on a machine that may hold a part of etcd: let the castle file say what is there; or `castle down`, then `castle up`
+      hint: this cannot be changed on a machine that may hold a part of etcd: let the castle file say what is there; or `castle rehearse -f castle.hcl down`, then `castle rehearse -f castle.hcl up`
     ");
     castle.run(&["rehearse", "up", "--yes", "--detach"]).ends(3);
     assert_eq!(inventory(), before, "nothing was touched");

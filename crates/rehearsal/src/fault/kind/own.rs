@@ -13,7 +13,7 @@ pub(super) const KINDS: &[Kind] = &[
         object: None,
         arguments: TIME,
         about: "The clock of the computer that castle runs on jumps ahead.",
-        example: "castle: clock ahead 1:00:00 from 0:30",
+        example: "castle: clock ahead 9000:00:00 from 0:30",
         says: "has a clock that is {0} ahead",
         make: Make::Clock(|given| i64::try_from(given.number(0)).unwrap_or(i64::MAX)),
     },
