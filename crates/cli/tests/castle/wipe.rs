@@ -139,3 +139,16 @@ fn a_removal_whose_task_lies_is_found_out() {
     castle.run(&["wipe", "--yes"]).ends(0);
     assert_eq!(castle.guests(), Vec::<u64>::new());
 }
+
+#[test]
+fn workers_whose_control_planes_are_gone_are_no_strangers() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    for node in ["cp-01", "cp-02", "cp-03"] {
+        castle.run(&["rehearse", "poke", &format!("proxmox {node}: destroyed")]).ends(0);
+    }
+    std::fs::remove_dir_all(castle.state()).unwrap();
+    let up = castle.run(&["up"]).ends(1);
+    assert!(up.out.contains("of its 3 control planes no machine is left"), "{}", up.out);
+    assert!(!up.out.contains("something else answers there"), "{}", up.out);
+}
