@@ -141,6 +141,19 @@ fn a_removal_whose_task_lies_is_found_out() {
 }
 
 #[test]
+fn no_worker_is_made_beside_control_planes_that_can_have_no_quorum() {
+    let castle = Context::new();
+    castle.run(&["up"]).ends(0);
+    castle.run(&["rehearse", "poke", "proxmox cp-02: edited protection 1"]).ends(0);
+    castle.run(&["wipe", "--yes"]).ends(4);
+    assert_eq!(castle.guests(), [422]);
+    let up = castle.run(&["up"]).ends(1);
+    assert!(up.out.contains("of its 3 control planes cp-02 is left"), "{}", up.out);
+    assert_eq!(up.changes(), 0, "{}", up.err);
+    assert_eq!(castle.guests(), [422]);
+}
+
+#[test]
 fn workers_whose_control_planes_are_gone_are_no_strangers() {
     let castle = Context::new();
     castle.run(&["up"]).ends(0);
