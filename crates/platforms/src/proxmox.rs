@@ -17,6 +17,7 @@ use self::wanted::Wanted;
 use crate::handed::{SECRETS, SecretValues};
 use crate::ids::{secrets_escrow, secrets_read};
 
+mod attached;
 pub(crate) mod audit;
 mod census;
 mod disks;

@@ -265,9 +265,9 @@ impl Talos {
             Listen::Maintenance { .. } => Some(identity(None, None, &name, vec![name.clone()])),
             Listen::Secure { .. } => {
                 let own = machine.config()?;
-                let signer = self.signer(own)?;
+                let signer = self.signer(machine)?;
                 let client = Some(own.os.certificate.clone());
-                Some(identity(Some(authority(&signer.os)), client, &name, vec![name.clone()]))
+                Some(identity(Some(authority(signer)), client, &name, vec![name.clone()]))
             }
             Listen::KubeApi { .. } => {
                 let own = machine.config()?;
@@ -303,18 +303,21 @@ impl Talos {
         match listen {
             Listen::Refused => return None,
             Listen::KubeApi { .. } => drop(machine.config()?),
-            Listen::Secure { .. } => drop(self.signer(machine.config()?)?),
+            Listen::Secure { .. } => drop(self.signer(machine)?),
             Listen::Maintenance { .. } | Listen::Foreign { .. } | Listen::Mute { .. } => {}
         }
         Some((machine.boot, machine.generation))
     }
 
-    /// Who signs the certificates of a machine's API: a worker has no key, so a control plane does it.
-    fn signer(&self, own: &config::Config) -> Option<&config::Config> {
+    /// What signs the certificates of a machine's API: a worker has no key, so a control plane does it, or has done it.
+    fn signer<'t>(&'t self, machine: &'t Machine) -> Option<&'t config::Pair> {
+        let own = &machine.config()?.os.certificate;
         self.machines
             .values()
             .filter_map(Machine::config)
-            .find(|config| !config.os.key.is_empty() && config.os.certificate == own.os.certificate)
+            .map(|config| &config.os)
+            .find(|pair| !pair.key.is_empty() && pair.certificate == *own)
+            .or_else(move || machine.signed_by.as_ref().filter(|pair| pair.certificate == *own))
     }
 
     /// Whether some etcd of a cluster has a quorum, so that its API servers can read and write.

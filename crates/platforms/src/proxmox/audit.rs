@@ -128,7 +128,7 @@ impl Look<'_> {
             Whose::Ours(_) => item(Standing::Left).advice(format!(
                 "the castle file does not name it: `castle down` removes it{lift}"
             )),
-            Whose::Doubtful(_) if is_near(self.spec, vmid) => {
+            Whose::Doubtful { near: true, .. } => {
                 item(Standing::Left).advice(format!(
                     "nothing proves it ours, so castle leaves it: look at it; `castle wipe --force-foreign {vmid}` removes it"
                 ))
@@ -139,7 +139,7 @@ impl Look<'_> {
             }
             Whose::Unseen { maybe: true, .. } => item(Standing::Unseen)
                 .advice("bring its node back, then run `castle audit`"),
-            Whose::Doubtful(_)
+            Whose::Doubtful { near: false, .. }
             | Whose::Castle(_)
             | Whose::Somebody(_)
             | Whose::Unseen { maybe: false, .. } => item(Standing::Others),

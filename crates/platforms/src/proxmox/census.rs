@@ -16,7 +16,12 @@ pub(super) enum Whose {
     /// This castle's, proven.
     Ours(Mark),
     /// It bears this castle's tag and can not be proven: somebody copied it, or changed its mark.
-    Doubtful(String),
+    Doubtful {
+        /// What does not agree.
+        why: String,
+        /// Whether its number may be this castle's.
+        near: bool,
+    },
     /// It is just being made, and bears no mark yet.
     InTheMaking,
     /// A task of ours began to make it and died on the way, so that it bears no mark.
@@ -57,8 +62,11 @@ impl Met {
     pub(super) fn whose_words(&self) -> String {
         match &self.whose {
             Whose::Ours(mark) => format!("{} of this castle, life {}", mark.node, mark.incarnation),
-            Whose::Doubtful(why) | Whose::Unseen { why, maybe: true } => {
+            Whose::Doubtful { why, near: true } | Whose::Unseen { why, maybe: true } => {
                 format!("perhaps this castle's: {why}")
+            }
+            Whose::Doubtful { why, near: false } => {
+                format!("somebody else's, by its number, with this castle's tag: {why}")
             }
             Whose::InTheMaking => "it is just being made, and bears no mark yet".to_owned(),
             Whose::HalfMade(why) => why.clone(),
@@ -205,7 +213,7 @@ async fn whose(
             }
         }
         Owner::Somebody { why } if config.tags().contains(&castle_tag(&spec.name)) => {
-            Whose::Doubtful(why)
+            Whose::Doubtful { why, near: is_near(spec, guest.vmid) }
         }
         Owner::Somebody { why } => Whose::Somebody(why),
     })

@@ -5,6 +5,7 @@ use castle_model::{Class, Failure, VmId};
 use castle_proxmox::{Config, GuestKind, Proxmox, ProxmoxError};
 use futures::future::{BoxFuture, join};
 
+use super::attached::Attached;
 use super::disks::{Loose, bearing, borrowed};
 use super::task;
 
@@ -24,7 +25,7 @@ pub(super) struct Removal<'a> {
 
 impl Removal<'_> {
     /// Removes it with its disks and everything that bears its number and nobody else has. It is not even switched off
-    /// if it is protected.
+    /// if it is protected, or if another guest has one of the disks that would go with it.
     pub(super) async fn carry_out(
         &self,
         cx: &Context,
@@ -32,6 +33,7 @@ impl Removal<'_> {
         still: Still<'_>,
     ) -> Result<(), Failure> {
         self.refuse_protected(config)?;
+        self.refuse_attached(config).await?;
         let look = Loose::look(self.client, self.node, self.vmid, config);
         let (off, loose) = join(self.switch_off(cx), look).await;
         off?;
@@ -56,7 +58,7 @@ impl Removal<'_> {
             Err(failure) if failure.class == Class::Gone => {}
             outcome => outcome?,
         }
-        self.nothing_left(&loose).await
+        self.nothing_left(&loose, still).await
     }
 
     fn refuse_protected(&self, config: &Config) -> Result<(), Failure> {
@@ -72,6 +74,15 @@ impl Removal<'_> {
             "if it may really go, take the protection off ({command} set {} --protection 0), then run the same command again",
             self.vmid
         )))
+    }
+
+    /// Proxmox destroys whatever its configuration names and bears its number, whoever else has it.
+    async fn refuse_attached(&self, config: &Config) -> Result<(), Failure> {
+        let held = Attached::look(self.client, Some(self.vmid)).await?.held(self.vmid, config);
+        let Some(why) = held.why() else { return Ok(()) };
+        let why = format!("{why}, so it was not even switched off");
+        Err(Failure::new(Class::Conflict, format!("remove {}", self.named), why)
+            .hint(format!("{}; then run the same command again", held.cure())))
     }
 
     async fn switch_off(&self, cx: &Context) -> Result<(), Failure> {
@@ -120,8 +131,17 @@ impl Removal<'_> {
         }
     }
 
-    /// A disk that could not be removed is only a warning to Proxmox.
-    async fn nothing_left(&self, loose: &Loose) -> Result<(), Failure> {
+    /// A task may say that it went well, and nothing has happened; a disk that could not be removed is only a warning to
+    /// Proxmox.
+    async fn nothing_left(&self, loose: &Loose, still: Still<'_>) -> Result<(), Failure> {
+        if still().await? {
+            let kind = match self.kind {
+                GuestKind::Vm => "VM",
+                GuestKind::Container => "container",
+            };
+            let why = format!("its task ended with OK, and the {kind} is still there");
+            return Err(Failure::new(Class::Transient, format!("remove {}", self.named), why));
+        }
         let disks = bearing(self.client, self.node, |number| number == self.vmid).await?;
         let lent = |volid: &String| loose.lent.iter().any(|(had, _)| had == volid);
         let left: Vec<String> =

@@ -15,7 +15,8 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::census::{Census, Met, Whose, is_declared, is_near};
+use super::attached::{Attached, Held};
+use super::census::{Census, Met, Whose, is_near};
 use super::disks::{Disk, Loose, bearing, borrowed, config_of, number_of};
 use super::half_made;
 use super::removal::Removal;
@@ -66,9 +67,6 @@ pub struct Hit {
     pub fate: Fate,
     /// The step that removes it: that of its node, if it is one of the castle file's.
     pub step: StepId,
-    /// Whether its number is that of a node in the castle file.
-    #[serde(skip)]
-    declared: bool,
     /// The guest as it was met, by which it is known again.
     #[serde(skip)]
     met: Met,
@@ -89,7 +87,6 @@ impl Hit {
             spared: Vec::new(),
             fate: fate(spec, &met, forced.contains(&vmid)),
             step: step_of(spec, &met),
-            declared: is_declared(spec, vmid),
             met,
         }
     }
@@ -106,7 +103,7 @@ impl Hit {
         !self.goes()
             && match &self.met.whose {
                 Whose::Ours(_) | Whose::InTheMaking | Whose::HalfMade(_) => true,
-                Whose::Doubtful(_) => self.declared,
+                Whose::Doubtful { near, .. } => *near,
                 Whose::Unseen { maybe, .. } => *maybe,
                 Whose::Castle(_) | Whose::Somebody(_) => false,
             }
@@ -138,9 +135,12 @@ pub async fn list(
     };
     let client = enter(world, &wanted.platform, secrets)?;
     let census = settled(&client, &wanted, &mut waits).await?;
+    let look = || Attached::look(&client, None);
+    let attached = patiently("look for the disks of guests", &mut waits, look).await?;
     let mut hits = Vec::new();
     for met in census.met {
-        let look = || hit(&client, &wanted, met.clone(), forced);
+        let held = attached.held(met.guest.vmid, &met.config);
+        let look = || hit(&client, &wanted, (met.clone(), &held), forced);
         hits.push(patiently("look for the disks of a guest", &mut waits, look).await?);
     }
     Ok(hits)
@@ -182,7 +182,7 @@ async fn settled(
 async fn hit(
     client: &Proxmox,
     spec: &Wanted,
-    met: Met,
+    (met, held): (Met, &Held),
     forced: &BTreeSet<VmId>,
 ) -> Result<Hit, Failure> {
     let vmid = met.guest.vmid;
@@ -193,18 +193,24 @@ async fn hit(
     let mut disks = bearing(client, &met.guest.node, |number| number == vmid).await?;
     let stays = |volid: &String| {
         loose.lent.iter().any(|(had, _)| had == volid)
+            || held.0.iter().any(|one| one.volid == *volid)
             || (loose.free.contains(volid) && !loose.may_go())
     };
     disks.retain(|disk| !stays(&disk.volid));
     let spared = borrowed(vmid, &met.config)
         .into_iter()
         .map(|(volid, owner)| format!("{volid} of guest {owner}"))
+        .chain(held.staying())
         .chain(loose.staying());
+    let stays = held.why().map(|why| Fate::Stays { why: format!("{why}; {}", held.cure()) });
+    let whole = Hit::of(spec, met, forced);
+    let fate = stays.filter(|_| whole.goes()).unwrap_or_else(|| whole.fate.clone());
     Ok(Hit {
-        data: data_of(&met, &disks),
+        fate,
+        data: data_of(&whole.met, &disks),
         disks: disks.into_iter().map(|disk| (disk.volid, disk.size >> 20)).collect(),
         spared: spared.collect(),
-        ..Hit::of(spec, met, forced)
+        ..whole
     })
 }
 
@@ -251,7 +257,7 @@ fn fate(spec: &Wanted, met: &Met, forced: bool) -> Fate {
         Whose::InTheMaking => {
             "a task is still making it: wait for its end, or end it in Proxmox, and run the same command again".to_owned()
         }
-        Whose::Doubtful(_) => format!("nothing proves it to be this castle's; {force}"),
+        Whose::Doubtful { .. } => format!("nothing proves it to be this castle's; {force}"),
         Whose::Castle(_) | Whose::Somebody(_) => format!("it is not this castle's; {force}"),
     };
     Fate::Stays { why }

@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use castle_engine::{Context, Pace, Step};
 use castle_model::spec::NodeSpec;
-use castle_model::{Class, Failure, Observed, Verdict};
+use castle_model::{Class, Failure, Observed, Verdict, VmId};
 use castle_talos::{Presence, Talos};
 
 use super::Realm;
 use super::evidence::Gate;
+use crate::proxmox::inventory::INVENTORY;
 
 /// The step of one node.
 pub(super) struct Boot {
@@ -21,7 +22,15 @@ impl Boot {
             Presence::Silent { why } | Presence::Untimely { why } => {
                 return Ok(Verdict::waiting(why));
             }
-            Presence::Foreign { why } => return Ok(Verdict::Failed(self.ghost(&why))),
+            Presence::Foreign { why } => {
+                let failure = self.ghost(&why);
+                return Ok(Verdict::Failed(match self.running(cx) {
+                    Some(vmid) => failure.hint(format!(
+                        "VM {vmid}, which is ours, runs: either it answers so itself (look at its console), or another machine holds its address, too"
+                    )),
+                    None => failure,
+                }));
+            }
             Presence::Maintenance(talos) => ("in maintenance mode", talos),
             Presence::Ours(talos) => ("with our config", talos),
         };
@@ -54,6 +63,13 @@ impl Boot {
         // Talos names them without their publisher.
         let name = |full: &String| full.rsplit('/').next().unwrap_or(full).to_owned();
         Ok(wanted.iter().map(name).filter(|name| !there.contains(name)).collect())
+    }
+
+    /// The number of the node's VM, if it was seen to be ours and to run before anything was done.
+    fn running(&self, cx: &Context) -> Option<VmId> {
+        let vmid = self.node.vm()?.vmid;
+        let inventory = cx.outputs().get(&INVENTORY).ok()?;
+        inventory.ours.get(&vmid).filter(|ours| ours.running).map(|_| vmid)
     }
 
     fn ghost(&self, why: &str) -> Failure {

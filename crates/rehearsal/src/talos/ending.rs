@@ -132,6 +132,7 @@ impl Talos {
         machine.on = false;
         machine.up = false;
         machine.api = Api::Down;
+        machine.signed_by = None;
         machine.ending = None;
         machine.generation += 1;
         machine.running = Running::default();

@@ -177,10 +177,12 @@ impl Talos {
                 .machines
                 .values()
                 .any(|other| other.gives_trust() && other.cluster() == cluster.as_deref());
+        let signer = self.signer(machine).filter(|_| !control_plane).cloned();
         // A worker that waits for its certificate boots on meanwhile, and comes here a second time.
         let first = !machine.running.runtime;
         if let Some(machine) = self.machines.get_mut(&vmid).filter(|_| trusted) {
             machine.api = Api::Secure;
+            machine.signed_by = signer;
             machine.generation += 1;
         }
         self.announce(turn, vmid);

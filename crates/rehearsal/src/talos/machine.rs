@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 
 use super::call::ResetCall;
-use super::config::Config;
+use super::config::{Config, Pair};
 use super::note::Noted;
 use super::reading::Wanted;
 use crate::turn::{Listen, VmFacts};
@@ -55,6 +55,10 @@ pub(super) struct Machine {
     pub(super) generation: u64,
     /// What Talos' API does.
     pub(super) api: Api,
+    /// What signed a worker's certificate in this boot: it keeps that, whatever becomes of the control planes. A real one
+    /// asks for another after half of the certificate's day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) signed_by: Option<Pair>,
     /// Why it is going down, if it is.
     pub(super) ending: Option<Ending>,
     /// What runs in this boot.
@@ -223,6 +227,7 @@ impl Machine {
             booted: 0,
             generation: 0,
             api: Api::Down,
+            signed_by: None,
             ending: None,
             running: Running::default(),
             noted: Noted::default(),

@@ -273,6 +273,22 @@ fn a_worker_is_silent_until_a_control_plane_can_vouch_for_it() {
 }
 
 #[test]
+fn a_worker_keeps_its_certificate_when_every_control_plane_is_gone() {
+    let (mut bench, spec) = Bench::risen(6, 1, 1);
+    let listen = Listen::Secure { vmid: 431 };
+    let before = bench.talos.identity(431, listen).unwrap();
+    bench.heard(&Signal::VmDestroyed { vmid: 421 });
+    bench.settle();
+    assert_eq!(bench.talos.listen(node(&spec, 431).address, 50_000), Some(listen));
+    assert_eq!(bench.talos.identity(431, listen), Some(before));
+    // In its next boot there is nobody to ask for one.
+    bench.heard(&Signal::VmStopped { vmid: 431 });
+    bench.heard(&Signal::VmStarted(facts(&spec, 431, "disk-1")));
+    bench.settle();
+    assert_eq!(bench.talos.identity(431, listen), None);
+}
+
+#[test]
 fn the_listener_changes_after_the_answer_has_left() {
     let spec = spec(1, 0);
     let mut bench = Bench::new(1);

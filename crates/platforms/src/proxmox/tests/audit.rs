@@ -64,7 +64,7 @@ async fn strays_orphans_and_strangers_are_told_apart() {
     expected guest VM 421 `blue-cp-01`: cp-01 of this castle, life …
     expected image local:import/talos-1.13.9-88d1f7a5c4f1d3aba7df787c448c1d3d.qcow2: this castle's machines are made from it
     not ours guest VM 425 `vm-425`: somebody else's: it bears no mark of a castle
-    not ours guest VM 900 `vm-900`: perhaps this castle's: it bears no mark of a castle
+    not ours guest VM 900 `vm-900`: somebody else's, by its number, with this castle's tag: it bears no mark of a castle
     not ours guest container 427 `dns`: somebody else's: castle makes no containers
     ");
 }

@@ -134,6 +134,90 @@ async fn a_volume_of_another_guest_survives_and_is_named() {
     assert_eq!(bench.inventory().proxmox.volumes, ["local-lvm:vm-999-disk-9"]);
 }
 
+/// Has a guest attach the data disk of the worker, which keeps it.
+fn rescue(bench: &Bench) {
+    bench.cause(foreign(425));
+    let value = Some("local-lvm:vm-431-disk-2,size=100G".to_owned());
+    bench.cause(ProxmoxTrouble::Edited { vmid: 425, option: "scsi5".to_owned(), value });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_another_guest_has_attached_keeps_its_guest_from_a_wipe() {
+    let mut bench = Bench::raised(12).await;
+    rescue(&bench);
+    // Nor does it help to force it.
+    let hits = listed(&bench, &[431]).await.unwrap();
+    assert_eq!(hits[2].spared, ["local-lvm:vm-431-disk-2, which guest 425 has, too"]);
+    assert!(hits[2].is_missed() && hits[2].data.is_empty(), "{:#?}", hits[2]);
+    insta::assert_snapshot!(format!("{:?}", hits[2].fate), @r#"Stays { why: "guest 425 has its local-lvm:vm-431-disk-2, and Proxmox would destroy that with it; detach it there (qm set 425 --delete scsi5): it goes with its own guest then, unless you give it away first (qm disk move … --target-vmid …)" }"#);
+    let run = wiped(&mut bench, &[]).await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(guests(&bench), [425, 431]);
+    let left = bench.inventory().proxmox;
+    assert!(left.volumes.contains(&"local-lvm:vm-431-disk-2".to_owned()), "{:?}", left.volumes);
+    assert!(left.guests.iter().all(|guest| guest.running), "not even switched off");
+    // Whoever attaches it after the list has been shown, is heard as well.
+    bench.cause(ProxmoxTrouble::Edited { vmid: 425, option: "scsi5".to_owned(), value: None });
+    let hits = listed(&bench, &[]).await.unwrap();
+    assert!(hits[1].goes(), "{hits:#?}");
+    let value = Some("local-lvm:vm-431-disk-2,size=100G".to_owned());
+    bench.cause(ProxmoxTrouble::Edited { vmid: 425, option: "scsi5".to_owned(), value });
+    let mut graph = part(&bench);
+    add(&mut graph, &bench.spec, &bench.host.world(), &hits, &[]);
+    let run = bench.run_graph(Direction::Down, graph).await;
+    assert!(run.told().contains("guest 425 has its local-lvm:vm-431-disk-2"), "{}", run.told());
+    assert_eq!(guests(&bench), [425, 431]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_another_guest_has_attached_keeps_its_guest_from_a_way_down() {
+    let mut bench = Bench::raised(13).await;
+    rescue(&bench);
+    let run = bench.down().await;
+    insta::assert_snapshot!(run.told(), @r"
+    platform/vm/worker-01 (conflict): remove VM 431 (worker-01) on pve: guest 425 has its local-lvm:vm-431-disk-2, and Proxmox would destroy that with it, so it was not even switched off
+      hint: detach it there (qm set 425 --delete scsi5): it goes with its own guest then, unless you give it away first (qm disk move … --target-vmid …); then run the same command again
+    ");
+    assert_eq!(guests(&bench), [425, 431]);
+    bench.cause(ProxmoxTrouble::Edited { vmid: 425, option: "scsi5".to_owned(), value: None });
+    let run = bench.down().await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(bench.inventory().proxmox.volumes, ["local-lvm:vm-425-disk-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_may_be_ours_is_missed_wherever_in_the_range_it_stands() {
+    let bench = Bench::raised(14).await;
+    let tags = || Some("castle;castle-blue;inc-0123456789abcdef".to_owned());
+    for vmid in [425, 900] {
+        bench.cause(foreign(vmid));
+        bench.cause(ProxmoxTrouble::Edited { vmid, option: "tags".to_owned(), value: tags() });
+    }
+    let hits = listed(&bench, &[]).await.unwrap();
+    let told: Vec<(u32, bool, &str)> = hits
+        .iter()
+        .filter(|hit| !hit.goes())
+        .map(|hit| (hit.vmid.0, hit.is_missed(), hit.owner.split(':').next().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (425, true, "perhaps this castle's"),
+            (900, false, "somebody else's, by its number, with this castle's tag"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_whose_task_lies_is_tried_again_and_never_said_to_be_done() {
+    let mut bench = Bench::raised(15).await;
+    let names = Names::of(&bench.spec);
+    bench.host.arm(vec![Rule::parse("proxmox: task lies qmdestroy", &names).unwrap()]);
+    let run = wiped(&mut bench, &[]).await;
+    assert!(run.is_done(), "{}", run.told());
+    assert_eq!(guests(&bench), [0; 0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_volume_that_another_guest_has_is_not_called_dying() {
     let mut bench = Bench::raised(9).await;

@@ -1,7 +1,8 @@
 //! A control plane that is gone: it is made anew under its old identity only while the others keep etcd's quorum.
 //!
 //! Talos itself takes the member of the same name out of etcd when an empty machine joins, but only a quorum can decide
-//! that. Without one a new machine waits in vain, and stands in the way of a restored one.
+//! that. Without one a new machine waits in vain, and stands in the way of a restored one. A worker that is not there
+//! waits in vain as well where there can be no quorum any more.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -43,17 +44,18 @@ enum Said {
 }
 
 impl Vm {
-    /// Refuses to make a lost control plane anew while etcd runs without a quorum.
+    /// Refuses to make a lost control plane anew while etcd runs without a quorum, and any machine while it can have none.
     pub(super) async fn check_quorum(&self, cx: &Context, life: &Life) -> Result<(), Failure> {
-        if self.node.role != Role::ControlPlane {
-            return Ok(());
-        }
         let inventory = cx.outputs().get(&INVENTORY)?;
         let declared = self.site.spec.nodes.iter().filter(|node| node.role == Role::ControlPlane);
         let others: Vec<_> = declared
             .clone()
             .filter(|node| node.vmid != self.node.vmid && inventory.ours.contains_key(&node.vmid))
             .collect();
+        let half = declared.clone().count() / 2;
+        if self.node.role == Role::Worker && others.len() > half {
+            return Ok(());
+        }
         let what = format!("make {} anew", self.named());
         let world = &self.site.world;
         let access = TalosAccess::issue(&life.bundle, world.entropy.as_ref(), world.clock.as_ref())
@@ -70,7 +72,7 @@ impl Vm {
         let risen = has_risen(cx, life, &self.site.spec.name).await?;
         let names: Vec<String> = others.iter().map(|node| node.name.to_string()).collect();
         let (all, mut names) = (declared.count(), names.join(", "));
-        if risen && others.len() <= all / 2 {
+        if risen && others.len() <= half {
             if names.is_empty() {
                 "no machine".clone_into(&mut names);
             }
@@ -78,6 +80,9 @@ impl Vm {
                 "the castle has stood, and of its {all} control planes {names} is left: etcd can not have a quorum"
             );
             return Err(Failure::new(Class::Conflict, what, why).hint(RESTORE));
+        }
+        if self.node.role == Role::Worker {
+            return Ok(());
         }
         if !mute.is_empty() {
             let why = format!(
