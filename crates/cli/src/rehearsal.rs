@@ -146,9 +146,7 @@ fn told(error: &HostError) -> String {
 
 /// The process that hosts the world can not be asked.
 pub(crate) fn unanswered(error: &DeskError) -> Problem {
-    Problem::refused("the running rehearsal can not be asked")
-        .because(error)
-        .hint("it may wait for somebody to agree: look at its terminal, and try again")
+    Problem::refused("the running rehearsal can not be asked").because(error).hint(error.hint())
 }
 
 /// The spec, trusting the rehearsal: its Proxmox has a certificate of its own, and what lies at addresses that only the

@@ -36,6 +36,8 @@ pub(crate) struct Contents {
     written: Vec<String>,
     /// Whether something of the block was lost, so that nobody can say what it lacks.
     excused: bool,
+    /// Whether something in it was found wrong.
+    pub(crate) wrong: bool,
 }
 
 #[derive(Debug)]
@@ -186,7 +188,9 @@ impl Reader<'_> {
             meant: Vec::new(),
             written: Vec::new(),
             excused: false,
+            wrong: false,
         };
+        let mark = self.evaluator.findings.mark();
         for structure in &node.body {
             match structure {
                 Structure::Attribute(attribute) => {
@@ -201,6 +205,7 @@ impl Reader<'_> {
         contents.excused =
             contents.is_of_unknown_kind() || self.lost.iter().any(|at| range.contains(at));
         self.absent(&mut contents);
+        contents.wrong = self.evaluator.findings.mark() > mark;
         contents
     }
 
@@ -341,7 +346,7 @@ impl Reader<'_> {
                 self.evaluator.findings.seal(mark);
             }
             value
-        } else if contents.is_of_unknown_kind() {
+        } else if contents.is_of_unknown_kind() && contents.grammar.varies_by_label() {
             return;
         } else {
             let finding = if let Some(block) = contents.grammar.block(key) {

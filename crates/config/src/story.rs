@@ -131,6 +131,9 @@ pub struct World {
 pub struct Read {
     /// The story; none if there is an error.
     pub story: Option<Story>,
+    /// What is right of one in which there is an error, so that its rules can be judged as well; none if nobody can say
+    /// which castle it is about.
+    pub draft: Option<Story>,
     /// Everything that was found, sorted by place.
     pub findings: Vec<Finding>,
 }
@@ -139,8 +142,9 @@ pub struct Read {
 #[must_use]
 pub fn read(sources: &Sources) -> Read {
     let mut findings = Findings::default();
-    let story = judge(sources, &mut findings).filter(|_| !findings.any_error());
-    Read { story, findings: findings.finish(&sources.file, &sources.text) }
+    let read = judge(sources, &mut findings);
+    let (story, draft) = if findings.any_error() { (None, read) } else { (read, None) };
+    Read { story, draft, findings: findings.finish(&sources.file, &sources.text) }
 }
 
 /// What is wrong at a place of a story, for whoever knows more than its grammar.
@@ -218,9 +222,13 @@ fn story(contents: &Contents, findings: &mut Findings) -> Option<Story> {
         );
     }
     let castle = contents.block("castle");
+    if castle.map_or(contents.may_be_written("castle"), |castle| castle.wrong) {
+        return None;
+    }
+    // What is not there has been reported.
     Some(Story {
-        title: contents.label.as_ref()?.value.clone(),
-        told: sentence(&contents.plain::<String>("told")?),
+        title: label(contents),
+        told: sentence(&contents.plain::<String>("told").unwrap_or_default()),
         from: texts(contents, "from"),
         castle: castle.and_then(|castle| castle.get::<String>("file")).map(placed),
         changes: castle.map(changes).unwrap_or_default(),
@@ -231,7 +239,7 @@ fn story(contents: &Contents, findings: &mut Findings) -> Option<Story> {
 fn act(block: &Contents, findings: &mut Findings) -> Option<Act> {
     Some(match block.grammar.keyword {
         "run" => Act::Run(Run {
-            command: block.label.as_ref()?.value.clone(),
+            command: label(block),
             rules: rules(block, "break"),
             exit: number(block, "exit").and_then(|code| u8::try_from(code).ok()).unwrap_or(0),
             says: texts(block, "says"),
@@ -249,7 +257,7 @@ fn act(block: &Contents, findings: &mut Findings) -> Option<Act> {
             changes: changes(block),
         }),
         "world" => {
-            if block.keys().next().is_none() && !block.may_be_written("") {
+            if block.keys().next().is_none() && !block.wrong && !block.may_be_written("") {
                 findings.add(
                     Finding::error("C1102", "nothing is expected of the world here")
                         .at(&block.header, "an empty look")
@@ -306,6 +314,10 @@ fn failures(list: Located<Vec<Located<String>>>, findings: &mut Findings) -> Vec
         }
     }
     failures
+}
+
+fn label(block: &Contents) -> String {
+    block.label.as_ref().map(|label| label.value.clone()).unwrap_or_default()
 }
 
 fn changes(block: &Contents) -> Vec<Change> {

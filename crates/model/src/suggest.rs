@@ -1,6 +1,6 @@
 //! Finds the nearest right word for a wrong one.
 
-/// The candidate nearest to `word`, if one is near enough to be what was meant.
+/// The candidate nearest to `word`, if one is near enough to be what was meant: capitals and small letters are the same.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
@@ -8,18 +8,20 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         return None;
     }
     let allowed = (length / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(&word.to_lowercase(), candidate), candidate))
-        .filter(|(distance, candidate)| {
-            *distance <= allowed || (length >= 3 && candidate.starts_with(word))
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let word = word.to_lowercase();
+    let near = |candidate: &'a str| {
+        let lower = candidate.to_lowercase();
+        let distance = distance(&word, &lower);
+        let near = distance <= allowed || (length >= 3 && lower.starts_with(&word));
+        near.then_some((distance, candidate))
+    };
+    let near = candidates.into_iter().filter_map(near).min_by_key(|(distance, _)| *distance);
+    near.map(|(_, candidate)| candidate)
 }
 
 /// How many letters must be changed, added, dropped or swapped with their neighbour.
-fn distance(one: &str, other: &str) -> usize {
+#[must_use]
+pub fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -64,6 +66,12 @@ mod tests {
             assert_eq!(nearest(wrong, keys), Some(right), "{wrong}");
         }
         assert_eq!(nearest("colour", keys), None);
+        let methods = ["GET", "POST", "PUT"];
+        for (wrong, right) in [("PSOT", "POST"), ("psot", "POST"), ("GTE", "GET"), ("pos", "POST")]
+        {
+            assert_eq!(nearest(wrong, methods), Some(right), "{wrong}");
+        }
+        assert_eq!(nearest("FETCH", methods), None);
         assert_eq!(nearest(&"x".repeat(1 << 16), keys), None);
     }
 

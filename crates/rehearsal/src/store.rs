@@ -27,6 +27,12 @@ const SNAPSHOT: &str = "world.json";
 const LOG: &str = "world.log";
 const LOCK: &str = "lock";
 
+/// Who has written his number into the lock of the world in a folder, whether he holds it still or not.
+pub(crate) fn holder(folder: &Path) -> Option<Holder> {
+    let mut lock = place::open_to_read(&folder.join(LOCK)).ok().flatten()?;
+    Some(place::holder(&mut lock))
+}
+
 /// A line of the log: this, the check sum, [`MIDDLE`], the entry, `}`.
 const HEAD: &str = "{\"sum\":\"";
 const MIDDLE: &str = "\",\"entry\":";

@@ -192,16 +192,17 @@ pub(crate) fn blocked_by(progress: &Progress, by: &[&StepId]) -> Option<String> 
     (!ids.is_empty()).then(|| folded(&ids))
 }
 
-/// Steps by layer and kind, so that fifteen machines are one word: `platform/vm (5), gitops/flux`.
+/// Steps by layer and kind, so that fifteen machines are one word: `platform/vm (5), gitops/flux`. The only one of its kind has its
+/// whole name, for `castle why`.
 pub(crate) fn folded(ids: &[&StepId]) -> String {
-    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, Vec<&StepId>> = BTreeMap::new();
     for id in ids {
         let kind: Vec<&str> = id.as_str().split('/').take(2).collect();
-        *kinds.entry(kind.join("/")).or_default() += 1;
+        kinds.entry(kind.join("/")).or_default().push(id);
     }
-    let named = kinds.into_iter().map(|(kind, number)| match number {
-        1 => kind,
-        _ => format!("{kind} ({number})"),
+    let named = kinds.into_iter().map(|(kind, ids)| match ids.as_slice() {
+        [only] => only.to_string(),
+        several => format!("{kind} ({})", several.len()),
     });
     format!("{}: {}", count(ids.len(), "step"), named.collect::<Vec<_>>().join(", "))
 }

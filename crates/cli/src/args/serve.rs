@@ -15,7 +15,7 @@ pub(crate) struct Serve {
     /// The seed that a new rehearsal draws its durations from (default: 1)
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// The loopback address of its servers; with 127.0.0.N its machines are in 127.0.N.0/24
+    /// The loopback address of its servers; of the form 127.0.0.N, with its machines in 127.0.N.0/24
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST)]
     pub(crate) at: Ipv4Addr,
     #[command(flatten)]

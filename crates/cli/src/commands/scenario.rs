@@ -42,13 +42,22 @@ pub(crate) fn run(args: &ScenarioArgs, json: bool, settings: &Settings) -> Resul
     }
     let named = args.story.as_deref().unwrap_or_default();
     let sources = find(named, settings)?;
-    let story = shown(story::read(&sources), &sources, settings)?;
     let play = Play {
         speed: match args.speed {
             Some(Speed::Times(times)) => Some(times),
             Some(Speed::Max) | None => None,
         },
         seed: args.seed,
+    };
+    let read = story::read(&sources);
+    let Some(story) = read.story else {
+        let mut findings = read.findings;
+        if let Some(draft) = &read.draft {
+            let wrong = wrong_rules(draft, named, &sources, play, settings);
+            findings.extend(story::complain(&sources, wrong));
+            findings.sort_by_key(|finding| finding.place.map_or(usize::MAX, |place| place.start));
+        }
+        return Err(refuse(&findings, &sources, settings));
     };
     let castle = castle_of(&story, named, &sources, settings)?;
     let checks = runtime()?.block_on(play_out(&story, &sources, castle, play, settings))?;
@@ -72,9 +81,21 @@ fn find(named: &str, settings: &Settings) -> Result<Sources, Problem> {
     })
 }
 
-/// The story; without one, what is wrong with its file is shown.
-fn shown(read: story::Read, sources: &Sources, settings: &Settings) -> Result<Story, Problem> {
-    read.story.ok_or_else(|| refuse(&read.findings, sources, settings))
+/// What is wrong with the rules of a story that is not right otherwise either; nothing if its castle can not be had.
+fn wrong_rules(
+    draft: &Story,
+    named: &str,
+    sources: &Sources,
+    play: Play,
+    settings: &Settings,
+) -> Vec<Complaint> {
+    let judged = castle_file(draft, named, sources, settings).and_then(|(_, castle)| {
+        runtime()?.block_on(async {
+            let stage = Stage::set(draft, castle, play, settings);
+            Ok(stage.map_or_else(|wrong| wrong, |stage| stage.judge(draft)))
+        })
+    });
+    judged.unwrap_or_default()
 }
 
 fn refuse(findings: &[Finding], sources: &Sources, settings: &Settings) -> Problem {
@@ -89,16 +110,32 @@ fn refuse(findings: &[Finding], sources: &Sources, settings: &Settings) -> Probl
         .hint("mend what is named above, then play it again")
 }
 
-/// The castle file that a story is about.
+/// The castle file that a story is about, without mistakes.
 fn castle_of(
     story: &Story,
     named: &str,
     sources: &Sources,
     settings: &Settings,
 ) -> Result<Sources, Problem> {
+    let (own, castle) = castle_file(story, named, sources, settings)?;
+    if let Some(which) = own {
+        // Its mistakes are shown as `castle check` shows them.
+        project::spec(&which, crate::castle::Place::Rehearsal, false, settings)?;
+    }
+    Ok(castle)
+}
+
+/// The castle file that a story is about as it is, and where it lies if it is one of its own.
+fn castle_file(
+    story: &Story,
+    named: &str,
+    sources: &Sources,
+    settings: &Settings,
+) -> Result<(Option<Which>, Sources), Problem> {
     let Some(file) = &story.castle else {
         let text = EXAMPLE.as_bytes().to_vec();
-        return Ok(Sources { file: "example/castle.hcl".to_owned(), text, ..Sources::default() });
+        let example = Sources { file: "example/castle.hcl".to_owned(), text, ..Sources::default() };
+        return Ok((None, example));
     };
     if shelf::sources(named).is_some() {
         let complaint = Complaint {
@@ -114,10 +151,8 @@ fn castle_of(
     let folder = settings.directory.join(named);
     let path = folder.parent().unwrap_or(&settings.directory).join(&file.text);
     let which = Which::Own(path);
-    // Its mistakes are shown as `castle check` shows them.
-    project::spec(&which, crate::castle::Place::Rehearsal, false, settings)?;
     let castle = project::load(&which, settings)?;
-    Ok(Sources { lock: None, ..castle })
+    Ok((Some(which), Sources { lock: None, ..castle }))
 }
 
 /// Plays every act in turn. What is expected of each is told after it.

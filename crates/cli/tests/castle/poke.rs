@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::context::{Context, example};
@@ -18,6 +19,38 @@ fn under_way(castle: &Context, sign: &str) -> (Child, BufReader<ChildStdout>) {
         assert!(reader.read_line(&mut line).unwrap() > 0, "it ended before `{sign}`");
     }
     (process, reader)
+}
+
+#[test]
+fn a_stopped_run_can_not_be_asked_and_says_how_it_goes_on() {
+    let castle = Context::new();
+    let (mut process, reader) = under_way(&castle, "platform/boot/worker-02");
+    let pid = process.id();
+    kill_process(Pid::from_child(&process), Signal::STOP).unwrap();
+    for words in [&["rehearse", "inventory"][..], &["rehearse", "poke", "talos cp-02: dead"]] {
+        // The signal is taken when the process next runs.
+        let said = loop {
+            let said = castle.run(words);
+            if said.code != 0 {
+                break said.ends(3);
+            }
+        };
+        for told in [
+            "which is stopped (state T)",
+            &format!("`kill -CONT {pid}` lets it go on"),
+            "castle up",
+        ] {
+            assert!(said.err.contains(told), "{told} is not in:\n{}", said.err);
+        }
+        assert!(!said.err.contains("agree"), "{}", said.err);
+    }
+    kill_process(Pid::from_child(&process), Signal::CONT).unwrap();
+    // What was asked meanwhile did not lie there until now: the machine lives.
+    let wrong = castle.inventory()["wrong"].to_string();
+    assert!(!wrong.contains("cp-02 is dead"), "{wrong}");
+    kill_process(Pid::from_child(&process), Signal::KILL).unwrap();
+    process.wait().unwrap();
+    drop(reader);
 }
 
 fn json(castle: &Context, words: &[&str]) -> Value {

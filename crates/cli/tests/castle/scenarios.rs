@@ -237,6 +237,14 @@ fn what_is_wrong_with_a_story_is_told_before_it_is_played() {
         assert!(said.err.contains(told), "{told} is not in:\n{}", said.err);
     }
     assert_eq!(said.out, "");
+    let all = played(
+        "  exi = 1\n  run \"pla\" {\n    break = [\"talos cp-02: daed\"]\n  }\n  world {\n    nothing_left = 3\n  }\n",
+    )
+    .ends(2);
+    let codes = all.err.lines().filter_map(|line| line.strip_prefix("error[")?.split(']').next());
+    let codes: Vec<&str> = codes.collect();
+    assert_eq!(codes, ["C0102", "C0108", "C1103", "C0201"], "{}", all.err);
+    assert!(all.err.contains("./my.hcl: 4 errors"), "{}", all.err);
     let unknown = Context::new().run(&["rehearse", "scenario", "etcd-gost"]).ends(2);
     assert!(
         unknown.err.contains("did you mean `castle rehearse scenario etcd-ghost`?"),

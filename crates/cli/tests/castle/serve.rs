@@ -83,7 +83,7 @@ impl Drop for Served {
 /// machines are then in the network whose third part is the last of this one.
 fn place(last: u8) -> Ipv4Addr {
     let run = u8::try_from(std::process::id() % 100).unwrap();
-    Ipv4Addr::new(127, 100 + run, 40, last)
+    Ipv4Addr::new(127, 100 + run, 0, last)
 }
 
 /// A machine of the castle whose servers are at `place(41)`.
@@ -127,7 +127,7 @@ fn the_sheet_says_who_serves_where_and_what_to_copy() {
     out.read_to_string(&mut sheet).unwrap();
     process.wait().unwrap();
     let here = std::fs::canonicalize(castle.folder()).unwrap().display().to_string();
-    let run = at.split_once(".40.").unwrap().0;
+    let run = at.split_once(".0.").unwrap().0;
     let masked = sheet.replace(&here, "HERE").replace(run, "127.R");
     let fingerprint = |line: &str| match line.split_once("SHA-256 ") {
         Some((before, _)) => format!("{before}SHA-256 …"),
@@ -137,10 +137,10 @@ fn the_sheet_says_who_serves_where_and_what_to_copy() {
     insta::assert_snapshot!(masked.join("\n"), @r#"
     The datacenter of the castle `blue` is served, 30 times faster than real time. Ctrl-C ends it.
 
-      Proxmox     https://127.R.40.47:8006
-      Infisical   https://127.R.40.47:8443
-      downloads   https://127.R.40.47:8444
-      Git         https://127.R.40.47:8445/example/tazlab-k8s
+      Proxmox     https://127.R.0.47:8006
+      Infisical   https://127.R.0.47:8443
+      downloads   https://127.R.0.47:8444
+      Git         https://127.R.0.47:8445/example/tazlab-k8s
       Kubernetes  https://127.R.47.210:6443
       cp-01       127.R.47.211:50000
       cp-02       127.R.47.212:50000
@@ -166,10 +166,10 @@ fn the_sheet_says_who_serves_where_and_what_to_copy() {
 
     To copy:
       env -S "$(cat HERE/state/castle/example/blue.datacenter/served/environment)" castle -f HERE/state/castle/example/blue.datacenter/served/served.hcl up
-      curl --cacert HERE/state/castle/example/blue.datacenter/served/ca.pem -H @HERE/state/castle/example/blue.datacenter/served/proxmox-header https://127.R.40.47:8006/api2/json/cluster/resources
-      python3 -c 'from proxmoxer import ProxmoxAPI as P; print(P("127.R.40.47", port=8006, user="castle@pve", token_name="rehearsal", token_value=open("HERE/state/castle/example/blue.datacenter/served/proxmox-token").read(), verify_ssl="HERE/state/castle/example/blue.datacenter/served/ca.pem").nodes.get())'
-      curl --cacert HERE/state/castle/example/blue.datacenter/served/ca.pem --json @HERE/state/castle/example/blue.datacenter/served/infisical-login.json https://127.R.40.47:8443/api/v1/auth/universal-auth/login
-      GIT_SSL_CAINFO=HERE/state/castle/example/blue.datacenter/served/ca.pem git -c 'credential.helper=store --file=HERE/state/castle/example/blue.datacenter/served/git-credentials' clone https://127.R.40.47:8445/example/tazlab-k8s
+      curl --cacert HERE/state/castle/example/blue.datacenter/served/ca.pem -H @HERE/state/castle/example/blue.datacenter/served/proxmox-header https://127.R.0.47:8006/api2/json/cluster/resources
+      python3 -c 'from proxmoxer import ProxmoxAPI as P; print(P("127.R.0.47", port=8006, user="castle@pve", token_name="rehearsal", token_value=open("HERE/state/castle/example/blue.datacenter/served/proxmox-token").read(), verify_ssl="HERE/state/castle/example/blue.datacenter/served/ca.pem").nodes.get())'
+      curl --cacert HERE/state/castle/example/blue.datacenter/served/ca.pem --json @HERE/state/castle/example/blue.datacenter/served/infisical-login.json https://127.R.0.47:8443/api/v1/auth/universal-auth/login
+      GIT_SSL_CAINFO=HERE/state/castle/example/blue.datacenter/served/ca.pem git -c 'credential.helper=store --file=HERE/state/castle/example/blue.datacenter/served/git-credentials' clone https://127.R.0.47:8445/example/tazlab-k8s
       kubectl --kubeconfig HERE/state/castle/example/blue.datacenter/served/kubeconfig get nodes,pods -A
       talosctl --talosconfig HERE/state/castle/example/blue.datacenter/served/talosconfig -n 127.R.47.211 version
     "#);
@@ -255,6 +255,8 @@ fn a_port_that_somebody_has_and_an_address_of_others_are_refused() {
         let said = castle.run(&["rehearse", "serve", "--at", address]).ends(2);
         assert!(said.err.contains("is not a loopback address"), "{}", said.err);
     }
+    let said = castle.run(&["rehearse", "serve", "--at", "127.0.1.1"]).ends(2);
+    assert!(said.err.contains("such as --at 127.0.0.1"), "{}", said.err);
 }
 
 #[test]

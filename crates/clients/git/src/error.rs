@@ -1,5 +1,6 @@
 //! Why a repository could not be read, what kind of trouble that is, and what to do about it.
 
+use castle_model::suggest::distance;
 use castle_model::{Class, Failure};
 use castle_wire::CallError;
 use castle_wire::failure::chain;
@@ -230,22 +231,6 @@ fn is_near(meant: &str, name: &str) -> bool {
     let part = one.len() > 2 && other.len() > 2 && (one.contains(&other) || other.contains(&one));
     let usual = |name: &str| matches!(name, "main" | "master");
     part || (usual(&one) && usual(&other)) || distance(&one, &other) <= 2.min(one.len() / 2)
-}
-
-/// How many letters must be changed, added or left out.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = index + 1;
-        for (column, against) in other.iter().enumerate() {
-            let change = before + usize::from(letter != *against);
-            before = row[column + 1];
-            row[column + 1] = change.min(before + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -169,6 +169,33 @@ extra = 1
 }
 
 #[test]
+fn a_look_with_a_mistake_is_no_empty_one_and_a_story_with_mistakes_has_rules() {
+    let text = r#"
+story "Mistakes" {
+  told = "Once."
+  from = ["D 5"]
+  run "pla" {
+    exi   = 1
+    break = ["talos cp-9: dead"]
+  }
+  world {
+    nothing_left = 3
+  }
+}
+"#;
+    let read = read(&sources(text));
+    let codes: Vec<&str> = read.findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["C0108", "C0102", "C0201"]);
+    assert_eq!(read.story, None);
+    let draft = read.draft.unwrap();
+    let [Act::Run(run), Act::World(_)] = draft.acts.as_slice() else { panic!("{draft:?}") };
+    assert_eq!(run.rules[0].text, "talos cp-9: dead");
+    // Of whose machines a rule speaks, nobody can say here.
+    let other = text.replace("  world", "  castle {\n    file = 3\n  }\n  world");
+    assert_eq!(super::read(&sources(&other)).draft, None);
+}
+
+#[test]
 fn a_story_needs_a_run() {
     let text = "story \"Nothing\" {\n  told = \"Once.\"\n  from = [\"D 5\"]\n}\n";
     insta::assert_snapshot!(shown(text), @r#"

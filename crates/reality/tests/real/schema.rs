@@ -144,7 +144,7 @@ fn command(home: &Path, words: &[&str]) -> Command {
 
 /// What `rehearse serve` says before it serves, at an address that other runs of this test do not have.
 async fn sheet(home: &Path) -> String {
-    let at = format!("127.{}.41.9", 100 + std::process::id() % 100);
+    let at = format!("127.{}.0.9", 100 + std::process::id() % 100);
     let log = home.join("served.log");
     let mut served = Running::start_into(command(home, &["rehearse", "serve", "--at", &at]), &log);
     loop {

@@ -262,6 +262,7 @@ fn other_wrong_rules_are_refused_too() {
         ("talos cp-01: dead the 3rd", "of which calls"),
         ("talos cp-01: dead for 0:00", "window is empty"),
         ("proxmox: refuses on FETCH /x", "is no method"),
+        ("proxmox: drops after on PSOT /qemu the 2nd", "did you mean `POST`?"),
         ("proxmox: refuses on GET", "the path is missing"),
         ("proxmox: refuses the 0th", "is no count"),
         ("proxmox: refuses 99999999999 times", "is no count"),

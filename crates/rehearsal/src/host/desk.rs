@@ -25,6 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::shared::{Shared, differ};
 use crate::inventory::Inventory;
+use crate::store::{self, Holder};
 use crate::trouble::{TalosTrouble, Trouble};
 use crate::world::{Datacenter, FORMAT, Input};
 
@@ -98,12 +99,29 @@ pub enum DeskError {
         /// Why not.
         source: io::Error,
     },
+    /// The process behind it was stopped (Ctrl-Z, SIGSTOP).
+    #[error("the rehearsal's world is held by {0}")]
+    Stopped(Holder),
     /// The process behind it says nothing.
     #[error("the process that hosts the rehearsal's world does not answer")]
     Silent,
     /// The process behind it does not understand, or is not understood.
     #[error("the process that hosts the rehearsal's world answers: {0}")]
     Refused(String),
+}
+
+impl DeskError {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let awakening = match self {
+            Self::Stopped(holder) => holder.awakening(),
+            Self::Io { .. } | Self::Silent | Self::Refused(_) => None,
+        };
+        awakening.unwrap_or_else(|| {
+            "it may wait for somebody to agree: look at its terminal, and try again".to_owned()
+        })
+    }
 }
 
 /// A question on the wire. The format goes first: processes of two versions do not understand each other.
@@ -252,6 +270,10 @@ pub fn ask(folder: &Path, ask: &Ask) -> Result<Option<Told>, DeskError> {
         }
         Err(error) => return Err(failed("reach")(error)),
     };
+    // Before it is asked: a poke that lies there would be done whenever the process goes on.
+    if let Some(holder) = stopped(folder) {
+        return Err(DeskError::Stopped(holder));
+    }
     stream.set_read_timeout(Some(BUSY + PATIENCE)).map_err(failed("wait at"))?;
     write(&stream, ask).map_err(failed("speak to"))?;
     match read::<Told>(&stream) {
@@ -259,8 +281,13 @@ pub fn ask(folder: &Path, ask: &Ask) -> Result<Option<Told>, DeskError> {
         Ok(told) => Ok(Some(told)),
         // It closed between our coming and its answer.
         Err(Unread::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(Unread::Io(_)) => Err(DeskError::Silent),
+        Err(Unread::Io(_)) => Err(stopped(folder).map_or(DeskError::Silent, DeskError::Stopped)),
     }
+}
+
+/// Who hosts the world in a folder, if he is stopped and so hears nothing.
+fn stopped(folder: &Path) -> Option<Holder> {
+    store::holder(folder).filter(|holder| holder.stopped)
 }
 
 /// Why a line gives no message.

@@ -90,11 +90,7 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Locked { holder: Holder { stopped: true, pid: Some(pid), .. }, .. } => {
-                Some(format!(
-                    "it keeps the world until it goes on or ends: `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"
-                ))
-            }
+            Self::Locked { holder, .. } if holder.stopped => holder.awakening(),
             Self::Locked { path, holder }
                 if holder.command.as_deref().is_some_and(|command| command.ends_with(" serve")) =>
             {
@@ -142,6 +138,16 @@ pub struct Holder {
     pub command: Option<String>,
     /// Whether it was stopped (Ctrl-Z, SIGSTOP): it keeps the world, and does nothing with it.
     pub stopped: bool,
+}
+
+impl Holder {
+    /// How it is brought to go on, if it is stopped.
+    pub(crate) fn awakening(&self) -> Option<String> {
+        let pid = self.pid.filter(|_| self.stopped)?;
+        Some(format!(
+            "it keeps the world until it goes on or ends: `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"
+        ))
+    }
 }
 
 impl fmt::Display for Holder {

@@ -113,6 +113,14 @@ fn what_fails_for_one_reason_is_told_once() {
 }
 
 #[test]
+fn what_is_blocked_alone_has_the_name_of_a_step_that_exists() {
+    let config = |name| StepId::of("platform", "config", name);
+    let (one, other, flux) = (config("cp-02"), config("cp-03"), StepId::new("gitops", "flux"));
+    assert_eq!(folded(&[&one, &flux]), "2 steps: gitops/flux, platform/config/cp-02");
+    assert_eq!(folded(&[&one, &other]), "2 steps: platform/config (2)");
+}
+
+#[test]
 fn what_goes_on_without_castle_is_told_after_an_interruption() {
     let decls = decls();
     let mut progress = Progress::new(&decls);

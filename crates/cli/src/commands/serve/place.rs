@@ -27,6 +27,7 @@ pub(super) const CREDENTIALS: &str = "credentials";
 
 /// The widest network whose machines keep the last part of their addresses.
 const NARROW: u8 = 24;
+/// The widest network whose machines keep the last two.
 const WIDE: u8 = 16;
 
 /// Where the servers are, and where the machines go.
@@ -48,10 +49,13 @@ impl Place {
                 .hint("the rehearsal is served to this computer alone: give one of 127.0.0.0/8, such as --at 127.0.0.2"));
         }
         let from = spec.network.subnet;
-        let [first, second, _, last] = at.octets();
+        let [first, second, third, last] = at.octets();
+        // What of the address says nothing about the machines must be 0: two places that differ in it alone would be one.
         let to = match from.prefix() {
-            NARROW.. => Ipv4Addr::new(first, second, last, 0),
-            WIDE.. => Ipv4Addr::new(first, last, 0, 0),
+            NARROW.. if third == 0 => Ipv4Addr::new(first, second, last, 0),
+            NARROW.. => return Err(Self::no_place(at, Ipv4Addr::new(first, second, 0, last))),
+            WIDE.. if second == 0 && third == 0 => Ipv4Addr::new(first, last, 0, 0),
+            WIDE.. => return Err(Self::no_place(at, Ipv4Addr::new(first, 0, 0, last))),
             wider => {
                 return Err(Problem::usage(format!(
                     "the network {from} is too wide to be served: a /{wider} does not fit into 127.0.0.0/8 beside others"
@@ -60,6 +64,13 @@ impl Place {
             }
         };
         Ok(Self { at, from, to })
+    }
+
+    /// Refuses an address whose machines would stand where those of another one do.
+    fn no_place(at: Ipv4Addr, twin: Ipv4Addr) -> Problem {
+        let why = format!("its machines would be at the very addresses of those of --at {twin}");
+        Problem::usage(format!("{at} is no place of its own: {why}"))
+            .hint(format!("give an address of the form 127.0.0.N, such as --at {twin}"))
     }
 
     /// Where an address of the castle file goes; one outside of its network stays.
@@ -176,4 +187,43 @@ pub(super) fn refuse_other_sources(spec: &Spec) -> Result<(), Problem> {
     }
     Err(Problem::usage("only a castle whose secrets all come from Infisical can be served")
         .hint("a run from another process would read the real secrets of the other sources; `castle rehearse up` invents them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    fn placed(at: &str, subnet: &str) -> Result<(Ipv4Addr, Ipv4Addr), Problem> {
+        let network = SUBNET.replace("192.168.1.0/24", subnet);
+        let sources = Sources {
+            text: castle_config::EXAMPLE.replace(SUBNET, &network).into_bytes(),
+            ..Sources::default()
+        };
+        let spec = project::read(&sources).spec.unwrap();
+        let place = Place::new(at.parse().unwrap(), &spec)?;
+        Ok((place.to, place.moved(spec.network.vip)))
+    }
+
+    const SUBNET: &str = "\"192.168.1.0/24\"";
+
+    #[test]
+    fn no_two_places_are_one() {
+        let (narrow, wide) = ("192.168.1.0/24", "192.168.0.0/16");
+        let to = |at, subnet| placed(at, subnet).unwrap().0.to_string();
+        assert_eq!(to("127.0.0.1", narrow), "127.0.1.0");
+        assert_eq!(to("127.7.0.1", narrow), "127.7.1.0");
+        assert_eq!(to("127.0.0.5", wide), "127.5.0.0");
+        for (at, subnet, twin) in [
+            ("127.0.1.1", narrow, "127.0.0.1"),
+            ("127.7.40.2", narrow, "127.7.0.2"),
+            ("127.0.1.5", wide, "127.0.0.5"),
+            ("127.7.0.5", wide, "127.0.0.5"),
+        ] {
+            let problem = placed(at, subnet).unwrap_err();
+            assert_eq!(problem.exit, Exit::Usage, "{at}");
+            let hint = problem.hint.unwrap();
+            assert!(hint.contains(&format!("127.0.0.N, such as --at {twin}")), "{hint}");
+        }
+    }
 }
