@@ -240,7 +240,7 @@ impl StateError {
 }
 
 fn is_taken(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<Taken>())
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Taken>()).is_some()
 }
 
 fn is_full(error: &io::Error) -> bool {

@@ -142,7 +142,7 @@ proptest! {
 fn what_is_no_world_is_refused_with_what_it_is() {
     let told = |text: &str| {
         let folder = private_folder();
-        place::write(&folder.path().join(SNAPSHOT), &[&text]).unwrap();
+        place::write(&folder.path().join(SNAPSHOT), &[text]).unwrap();
         let error = Store::open(folder.path(), "", born).unwrap_err().to_string();
         assert!(Store::look(folder.path()).is_err());
         error.split_once("world.json ").unwrap().1.to_owned()
