@@ -53,7 +53,9 @@ impl Vm {
             .filter(|node| node.vmid != self.node.vmid && inventory.ours.contains_key(&node.vmid))
             .collect();
         let half = declared.clone().count() / 2;
-        if self.node.role == Role::Worker && others.len() > half {
+        let is_worker = self.node.role == Role::Worker;
+        let castle = &self.site.spec.name;
+        if is_worker && (others.len() > half || !has_risen(cx, life, castle).await?) {
             return Ok(());
         }
         let what = format!("make {} anew", self.named());
@@ -69,7 +71,7 @@ impl Vm {
                 Said::Nothing => {}
             }
         }
-        let risen = has_risen(cx, life, &self.site.spec.name).await?;
+        let risen = has_risen(cx, life, castle).await?;
         let names: Vec<String> = others.iter().map(|node| node.name.to_string()).collect();
         let (all, mut names) = (declared.count(), names.join(", "));
         if risen && others.len() <= half {
@@ -81,7 +83,7 @@ impl Vm {
             );
             return Err(Failure::new(Class::Conflict, what, why).hint(RESTORE));
         }
-        if self.node.role == Role::Worker {
+        if is_worker {
             return Ok(());
         }
         if !mute.is_empty() {
