@@ -15,7 +15,7 @@ use crate::rehearsal::{Rehearsal, runtime, unanswered};
 use crate::settings::{Settings, Stream, WIDEST};
 use crate::state;
 
-/// What stands beside each other goes no further than this, wherever it is read.
+/// What stands beside each other goes no further than this on a terminal, however wide it is.
 const WIDTH: usize = 80;
 
 /// So much is shown of what Flux says of one thing.
@@ -43,10 +43,7 @@ pub(crate) fn run(
         let state = if live { "a run or `serve` holds it" } else { "its time stands still" };
         let at = time(inventory.at);
         let head = format!("datacenter of `{}`, {at} old; {state}", rehearsal.castle.spec.name);
-        // Where nobody says how wide it is, it is as wide as any terminal.
-        let width = settings.width(Stream::Data);
-        let width = if width > WIDEST { WIDTH } else { width };
-        format!("{head}\n\n{}", text(&inventory, width))
+        format!("{head}\n\n{}", text(&inventory, settings.width(Stream::Data)))
     });
     Ok(Exit::Done)
 }
@@ -57,7 +54,10 @@ pub(crate) fn time(ms: u64) -> String {
 }
 
 fn text(inventory: &Inventory, width: usize) -> String {
-    let (width, narrow) = (width.saturating_sub(2), width.min(WIDTH).saturating_sub(2));
+    // No terminal is as wide as this: then nothing is broken or cut.
+    let says = if width > WIDEST { width } else { SAYS };
+    let narrow = if width > WIDEST { width } else { width.min(WIDTH) }.saturating_sub(2);
+    let width = width.saturating_sub(2);
     let mut page = String::new();
     let mut part = |title: &str, lines: Vec<String>| {
         let none = if lines.is_empty() { " none" } else { "" };
@@ -72,7 +72,7 @@ fn text(inventory: &Inventory, width: usize) -> String {
     if !inventory.rules.is_empty() {
         part("faults that are armed", inventory.rules.clone());
     }
-    part("guests", aligned(&guests(inventory), width));
+    part("guests", noted(&guests(inventory), width));
     let standing = standing(inventory);
     if !standing.is_empty() {
         part("machines that stand already", aligned(&standing, width));
@@ -94,7 +94,7 @@ fn text(inventory: &Inventory, width: usize) -> String {
         ),
     );
     part("workloads", workloads(&inventory.workloads));
-    part("Flux", aligned(&units(inventory), width));
+    part("Flux", aligned(&units(inventory, says), width));
     let git = inventory.git.iter();
     let heads = git.map(|head| {
         [head.repository.clone(), head.branch.clone(), short(&head.commit), head.message.clone()]
@@ -179,7 +179,8 @@ fn workloads(all: &[Workload]) -> Vec<String> {
     lines
 }
 
-fn units(inventory: &Inventory) -> Vec<Vec<String>> {
+/// What Flux makes, with so much of what it says.
+fn units(inventory: &Inventory, says: usize) -> Vec<Vec<String>> {
     let units = inventory.flux.iter();
     units
         .map(|unit| {
@@ -188,7 +189,7 @@ fn units(inventory: &Inventory) -> Vec<Vec<String>> {
                 (false, true) => "Ready",
                 (false, false) => "not Ready",
             };
-            vec![unit.name.clone(), state.to_owned(), cut(&shortened(&unit.says), SAYS)]
+            vec![unit.name.clone(), state.to_owned(), cut(&shortened(&unit.says), says)]
         })
         .collect()
 }
@@ -208,8 +209,37 @@ fn shortened(text: &str) -> String {
     words.join("sha1:")
 }
 
-/// Rows with their columns under each other, without those that nobody has anything in.
+/// Rows with their columns under each other; where they have no room, what is noted last of each stands in a line of its own.
+fn noted(rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let whole = aligned(rows, width);
+    if whole.len() == rows.len() {
+        return whole;
+    }
+    let (heads, notes): (Vec<Vec<String>>, Vec<&str>) = rows
+        .iter()
+        .filter_map(|row| row.split_last())
+        .map(|(note, head)| (head.to_vec(), note.as_str()))
+        .unzip();
+    let first = heads.iter().filter_map(|head| head.first()).map(|cell| cell.chars().count());
+    let aside = first.max().unwrap_or(0) + 2;
+    let mut lines = Vec::new();
+    for (head, note) in columns(&heads, width).iter().zip(notes) {
+        lines.extend(head.lines().map(str::to_owned));
+        let note =
+            castle_view::laid(&[vec![note.to_owned()]], &[true], width.saturating_sub(aside));
+        let note = note.iter().flat_map(|note| note.lines());
+        lines.extend(note.map(|line| format!("{:aside$}{line}", "")));
+    }
+    lines
+}
+
+/// Rows with their columns under each other.
 fn aligned(rows: &[Vec<String>], width: usize) -> Vec<String> {
+    columns(rows, width).iter().flat_map(|row| row.lines()).map(str::to_owned).collect()
+}
+
+/// Each row in its lines, without the columns that nobody has anything in.
+fn columns(rows: &[Vec<String>], width: usize) -> Vec<String> {
     let used =
         |column: usize| rows.iter().any(|row| row.get(column).is_some_and(|c| !c.is_empty()));
     let rows: Vec<Vec<String>> = rows
@@ -219,9 +249,8 @@ fn aligned(rows: &[Vec<String>], width: usize) -> Vec<String> {
             cells.map(|(_, cell)| cell.clone()).collect()
         })
         .collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let laid = castle_view::laid(&rows, &vec![true; columns], width);
-    laid.iter().flat_map(|row| row.lines()).map(str::to_owned).collect()
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    castle_view::laid(&rows, &vec![true; count], width)
 }
 
 /// Items beside each other, as many as a line holds.
@@ -332,12 +361,21 @@ mod tests {
             assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
         }
         let page = text(&inventory, 80);
-        let guests = page.lines().skip(2).take(4).collect::<Vec<_>>().join("\n");
+        let guests = page.lines().skip(2).take(5).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(guests, @"
         guests:
           421  cp-01      running  configured  192.168.1.211  4c/8G
-                                                                   castle castle-blue
-                                                                   castle-layer-platform
+               castle castle-blue castle-layer-platform
+          431  worker-01  stopped                             4c/8G
+               castle castle-blue
         ");
+        let page = text(&inventory, WIDEST + 1);
+        for line in [
+            "  421  cp-01      running  configured  192.168.1.211  4c/8G  castle castle-blue castle-layer-platform",
+            &format!("  source flux-system  Ready  stored artifact {}", "a".repeat(80)),
+            "  local-lvm:vm-421-disk-0 · local-lvm:vm-421-disk-1 · local-lvm:vm-421-disk-2 · local-lvm:vm-421-disk-3",
+        ] {
+            assert!(page.lines().any(|told| told == line), "{line}\n{page}");
+        }
     }
 }

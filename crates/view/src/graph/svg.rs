@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use castle_model::time::length;
 
-use super::label::{numbers, place};
+use super::label::{BROAD, NARROW, TIP, numbers, place, plate};
 use super::letters::Font;
 use super::place::{HEAD, Layout, PAD, Rect, lay_out};
 use super::rank::Shape;
@@ -38,6 +38,7 @@ svg{--page:#fff;--ink:#1f2328;--quiet:#59636e;--frame:#f3f5f7;--edge:#d5dbe1;--b
 font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\
 @media(prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#e6edf3;--quiet:#9aa4af;--frame:#151b23;--edge:#2d343d;--box:#1d242d;--rim:#4b5560;--line:#66717d;--hot:#ff9d5c;--warm:#33221a}}\
 .page{fill:#fff;fill:var(--page)}.frame{fill:#f3f5f7;fill:var(--frame);stroke:#d5dbe1;stroke:var(--edge)}\
+.plate{fill:#f3f5f7;fill:var(--frame)}\
 .box{fill:#fff;fill:var(--box);stroke:#aab4be;stroke:var(--rim)}.proves{stroke-dasharray:4 3}\
 .hot .box{fill:#fff4ec;fill:var(--warm);stroke:#c4460b;stroke:var(--hot);stroke-width:1.8}\
 .arrow{fill:none;stroke:#98a3ae;stroke:var(--line);stroke-width:1.2}.hot.arrow{stroke:#c4460b;stroke:var(--hot);stroke-width:2.6}\
@@ -202,15 +203,17 @@ fn part(number: usize, of: usize) -> String {
     format!(" {number}/{of}")
 }
 
-/// The names of the layers, above the arrows that pass them.
+/// The names of the layers, on plates that no arrow shows through.
 fn labels(page: &mut String, sketch: &Sketch, layout: &Layout) {
     for ((layer, rect), (number, of)) in layout.frames.iter().zip(numbers(layout)) {
         let name = sketch.layers[*layer].as_str();
         let name = if of > 1 { format!("{name}{}", part(number, of)) } else { name.to_owned() };
+        let wide = LAYER.width(&name);
+        let left = place(*rect, wide, layout);
+        let Rect { x, y, width, height } = plate(*rect, left, wide);
         let _ = writeln!(
             page,
-            "<text class=\"layer\" x=\"{}\" y=\"{}\">{}</text>",
-            place(*rect, LAYER.width(&name), layout),
+            "<rect class=\"plate\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/><text class=\"layer\" x=\"{left}\" y=\"{}\">{}</text>",
             rect.y + HEAD - 7,
             escaped(&name)
         );
@@ -235,9 +238,6 @@ fn arrows(page: &mut String, sketch: &Sketch, layout: &Layout) {
         }
     }
 }
-
-/// How far before a box an arrow's line ends, under its tip.
-const TIP: i64 = 6;
 
 /// Straight through the rows, bent between them.
 fn curve(way: &[(i64, i64, i64)]) -> String {
@@ -265,7 +265,7 @@ fn curve(way: &[(i64, i64, i64)]) -> String {
 
 fn tip(way: &[(i64, i64, i64)], class: &str) -> String {
     let Some((x, y, _)) = way.last() else { return String::new() };
-    let half = if class.is_empty() { 3 } else { 5 };
+    let half = if class.is_empty() { NARROW } else { BROAD };
     format!(
         "<path class=\"tip{class}\" d=\"M{} {}h{}L{x} {y}z\"/>",
         x - half,

@@ -132,6 +132,17 @@ fn words_of_others_do_not_become_markup() {
 }
 
 #[test]
+fn no_arrow_shows_through_the_name_of_a_layer() {
+    let page = svg(&sketch(&crate::example::decls(), false));
+    let last = page.rfind("class=\"arrow").unwrap();
+    let names: Vec<(usize, &str)> = page.match_indices("<text class=\"layer\"").collect();
+    assert_eq!(names.len(), page.matches("<rect class=\"plate\"").count());
+    let plated =
+        |at: usize| page[last..at].rsplit('\n').next().unwrap().contains("class=\"plate\"");
+    assert!(names.iter().all(|(at, _)| plated(*at)), "{page}");
+}
+
+#[test]
 fn a_picture_asks_for_nothing_from_elsewhere_and_says_what_it_is() {
     let decls = crate::example::decls();
     let page = svg(&sketch(&decls, false));
