@@ -58,7 +58,10 @@ fn page() -> String {
 fn part(page: &mut String, title: &str, kinds: &[&Kind]) {
     write!(page, "\n{title}\n").ok();
     for kind in kinds {
-        write!(page, "  {}\n    {}\n", kind.form(), kind.about).ok();
+        writeln!(page, "  {}", kind.form()).ok();
+        for line in wrapped(kind.about) {
+            writeln!(page, "    {line}").ok();
+        }
         for (name, words) in kind.words() {
             for line in wrapped(&format!("{name}: {}", words.join(", "))) {
                 writeln!(page, "    {line}").ok();

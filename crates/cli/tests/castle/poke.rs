@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::context::{Context, example};
+use crate::context::{Context, Said, example};
 
 /// Starts `up` at a speed at which it lasts some seconds, and waits for an event.
 fn under_way(castle: &Context, sign: &str) -> (Child, BufReader<ChildStdout>) {
@@ -122,7 +122,12 @@ fn what_is_poked_between_runs_is_seen_by_plan_and_mended_by_up() {
     castle.run(&["up"]).ends(0);
     let said = castle.run(&["rehearse", "inventory"]).ends(0);
     assert!(said.out.contains("192.168.1.210 is held by cp-"), "{}", said.out);
-    assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
+    // Where there is no terminal, nothing is broken; where somebody says how wide it is, all of it fits.
+    let guest = said.out.lines().find(|line| line.starts_with("  421 "));
+    assert!(guest.is_some_and(|line| line.contains(" castle castle-blue ")), "{}", said.out);
+    let mut narrow = castle.command(&["rehearse", "inventory"]);
+    let narrow = Said::of(&narrow.env("COLUMNS", "80").output().unwrap()).ends(0);
+    assert!(narrow.out.lines().all(|line| line.chars().count() <= 80), "{}", narrow.out);
 }
 
 #[test]
